@@ -123,6 +123,11 @@ pub struct Profile {
     pub clocked_compression: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
     pub counts_old_sacks: bool,
+    /// To a congestion control a duplicate ACK that the header prediction has let through is none that needed a second
+    /// look (`tcp_in_ack_event`, since 6.15 and in stable series since May 2025).
+    pub plain_duplicates_are_fast: bool,
+    /// A record in flight is not cut while far more than the send buffer allows is queued (`tcp_fragment`, since 5.2).
+    pub bounds_splitting: bool,
     /// A segment whose ACK is old has a timestamp to echo all the same (7.x).
     pub old_acks_tell_time: bool,
     /// `net.core.rmem_max`, bytes.
@@ -199,6 +204,8 @@ impl Profile {
             clocked_compression: true,
             right_sizes_holes: true,
             minds_unread: true,
+            plain_duplicates_are_fast: true,
+            bounds_splitting: true,
             reads_without_clock: true,
             bounds_ato: true,
             grows_records: true,
@@ -279,6 +286,8 @@ impl Profile {
             push_on_super_packets: false,
             tso_autosize: false,
             small_queues: false,
+            plain_duplicates_are_fast: false,
+            bounds_splitting: false,
             ack_cwr_at_once: false,
             socket_hash: false,
             rehash_on_duplicates: false,

@@ -7,6 +7,7 @@ use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
+use crate::tcp::truesize_of_segments;
 use crate::units::Instant;
 use core::net::IpAddr;
 
@@ -184,12 +185,16 @@ impl HostPort {
             self.room.waiting = self.qdisc.backlog().packets > 0;
             return false;
         }
-        if self.config.orphans && place.meta.owner != Meta::NO_OWNER {
+        let orphan = place.meta.owner == Meta::NO_OWNER;
+        if self.config.orphans && !orphan {
             self.freed = Some(Charge::of(place));
             place.meta.owner = Meta::NO_OWNER;
         }
         if self.takes_whole(place) {
             return true;
+        }
+        if orphan {
+            self.charge_orphan(place);
         }
         self.begin_cutting(spare, place);
         self.next_segment(spare, place)
@@ -201,6 +206,19 @@ impl HostPort {
         cutting.count = place.segment_count();
         place.move_to(&mut cutting.packet);
         self.cutting = Some(cutting);
+    }
+
+    /// The segments of a super-packet that nobody owned when it came are charged what they take (`skb_segment`).
+    #[inline(never)]
+    fn charge_orphan(&self, packet: &mut Packet) {
+        let Meta { owner, truesize, gso_size, .. } = packet.meta;
+        let len = packet.body.len;
+        let of_tcp = packet.memory == Memory::Paged && gso_size > 0;
+        if self.config.orphans && owner == Meta::NO_OWNER && of_tcp {
+            let overhead = truesize.saturating_sub(len);
+            let linear = !self.config.offloads.gso;
+            packet.meta.truesize = truesize_of_segments(linear, len, gso_size.into(), overhead);
+        }
     }
 
     #[inline]
@@ -247,15 +265,21 @@ impl HostPort {
         let may = self.would_cut(packet);
         if may {
             self.qdisc.count_bypass(packet);
+            self.charge_orphan(packet);
             self.begin_cutting(spare, packet);
             self.room.waiting = true;
         }
         may
     }
 
+    /// Whether `packet` goes on at once and is cut on its way.
+    pub(super) fn cuts_at_once(&self, packet: &Packet, now: Instant) -> bool {
+        !self.takes_whole(packet) && self.orphans_at_once(packet, now)
+    }
+
     /// Whether `packet` may go past the queue and is to be cut.
     #[inline]
-    pub(super) fn would_cut(&self, packet: &Packet) -> bool {
+    fn would_cut(&self, packet: &Packet) -> bool {
         self.may_bypass() && !self.takes_whole(packet)
     }
 
@@ -290,7 +314,7 @@ impl HostPort {
 
     #[inline]
     fn count_sent(&mut self, packet: &mut Packet) {
-        if !self.config.offloads.gso && packet.memory == Memory::Paged {
+        if !self.config.offloads.gso && packet.memory.is_paged() {
             packet.memory = Memory::Linearised;
         }
         self.room.take(packet);

@@ -43,9 +43,12 @@ impl Packet {
         segment.network = self.network;
         segment.transport = self.transport;
         // A segment has its share of the pages.
-        segment.memory = if self.memory == Memory::Written { Memory::Paged } else { self.memory };
+        segment.memory = self.memory;
         segment.gso_type = GsoType::NONE;
         segment.body = self.body.window(start, if last { self.body.len - start } else { size });
+        if self.memory == Memory::Written {
+            segment.memory = share_of_written(self.body.len, start, segment.body.len);
+        }
         segment.meta = Meta {
             gso_size: 0,
             gso_segs: 0,
@@ -77,6 +80,21 @@ impl Packet {
         segment.meta.len = self.finished_header_len() + segment.body.len;
         segment.refresh_raw();
     }
+}
+
+/// `PAGE_SIZE`.
+const PAGE: u32 = 4_096;
+
+/// The memory of `len` bytes from `start` on of the `whole` bytes that a program has written: eight pages side by side are
+/// a piece, then four, two and one, as many as are needed (`alloc_skb_with_frags`).
+#[cold]
+fn share_of_written(whole: u32, start: u32, len: u32) -> Memory {
+    let mut end = 0;
+    while end <= start {
+        let pages = (whole - end).div_ceil(PAGE).clamp(1, 8);
+        end += PAGE << pages.ilog2();
+    }
+    if end < start + len { Memory::TwoPieces } else { Memory::Piece }
 }
 
 /// The segments of a super-packet, in order: see [`Packet::segment`].

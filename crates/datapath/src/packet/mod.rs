@@ -193,9 +193,21 @@ pub enum Memory {
     /// In pages of its own, as a program wrote it to a packet socket because it is longer than one page
     /// (`alloc_skb_with_frags`).
     Written,
+    /// A segment of what was so [written](Self::Written): its share of one piece of those pages.
+    Piece,
+    /// The same where one piece ends: its share of two.
+    TwoPieces,
     /// As a program wrote it to a tun device: in one buffer with the headers up to a page, beyond
     /// that in pages (`tun_alloc_skb`).
     Tun,
+}
+
+impl Memory {
+    /// Its payload lies in pages that segments can have shares of.
+    #[inline]
+    pub const fn is_paged(self) -> bool {
+        matches!(self, Self::Paged | Self::Piece | Self::TwoPieces)
+    }
 }
 
 impl GsoType {

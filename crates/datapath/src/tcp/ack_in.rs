@@ -96,17 +96,15 @@ impl Connection {
     /// First phase, what the header says: window, `snd_una`, SACK blocks, ECN echo.
     fn read_ack(&mut self, seg: &Segment<'_>, event: &mut AckEvent, cx: &mut Cx<'_>) {
         let sacks = &seg.tcp.options.sack;
-        let plain_advance = event.flags.snd_una_advanced
-            && sacks.is_empty()
+        event.flags.plain = sacks.is_empty()
             && seg.len == 0
             && !seg.tcp.flags.intersects(TcpFlags::ECE | TcpFlags::CWR)
             && !self.changes_window(seg.tcp);
-        if plain_advance {
-            // Nothing but progress: the rest of this phase would find nothing (no `FLAG_SLOWPATH`).
+        if event.flags.plain && event.flags.snd_una_advanced {
+            // Nothing but progress: the rest of this phase would find nothing.
             self.snd.wl1 = seg.seq;
             self.snd_una_update(event.ack);
             event.flags.win_update = true;
-            event.flags.plain_advance = true;
             cx.mib.hp_acks += 1;
             return;
         }
@@ -241,7 +239,9 @@ impl Connection {
 
     fn tell_in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
-        let flags = AckEventFlags { slow_path: !flags.plain_advance, ece: flags.ece };
+        let fast = flags.plain
+            && (flags.snd_una_advanced || self.config.profile.plain_duplicates_are_fast);
+        let flags = AckEventFlags { slow_path: !fast, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, &ack, flags);
         if let Some(marked_256) = self.window.marked_round.take() {
             self.plb_round(marked_256, cx);

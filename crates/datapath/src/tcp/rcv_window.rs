@@ -158,7 +158,7 @@ impl Connection {
             return;
         };
         let truesize = match seg.memory {
-            Memory::Paged if adjust => seg.len,
+            memory if adjust && memory.is_paged() => seg.len,
             Memory::Written if adjust => pages_for(seg.len),
             // A FIN alone has no bytes in its head, either (`truesize_adjust`).
             _ if adjust && seg.len == 0 => 0,

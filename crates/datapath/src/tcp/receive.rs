@@ -8,7 +8,7 @@ use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
-use crate::packet::{SackBlock, SackList};
+use crate::packet::{Memory, SackBlock, SackList};
 
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ impl Connection {
         {
             return;
         }
-        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg, seg.seq, seg.end_seq));
+        self.rcv.rmem_alloc += self.rcv.queue.append(self.received(seg, seg.seq, seg.end_seq));
         self.keep_received(seg.seq, &seg.packet.body);
         self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
@@ -355,7 +355,7 @@ impl Connection {
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
-        let done = self.rcv.out_of_order.insert(received(seg, seg.seq, seg.end_seq));
+        let done = self.rcv.out_of_order.insert(self.received(seg, seg.seq, seg.end_seq));
         self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
@@ -502,7 +502,7 @@ impl Connection {
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
-        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg, from, end_seq));
+        self.rcv.rmem_alloc += self.rcv.queue.append(self.received(seg, from, end_seq));
         self.keep_received(from, &seg.packet.body);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
@@ -541,10 +541,16 @@ impl Connection {
         }
         taken
     }
-}
 
-/// What a segment becomes in a receive queue, from `seq` to `end_seq`.
-fn received(seg: &Segment<'_>, seq: Seq, end_seq: Seq) -> Received {
-    let headers = seg.packet.finished_header_len();
-    Received::new(seq, end_seq, seg.len, seg.memory, headers, seg.fin(), seg.overhead)
+    /// What a segment becomes in a receive queue, from `seq` to `end_seq`.
+    fn received(&self, seg: &Segment<'_>, seq: Seq, end_seq: Seq) -> Received {
+        let headers = seg.packet.finished_header_len();
+        let (memory, fin) = (seg.memory, seg.fin());
+        let record = Received::new(seq, end_seq, seg.len, memory, headers, fin, seg.overhead);
+        if memory != Memory::Paged {
+            return record;
+        }
+        let ahead = (seq - self.rcv.nxt) as u32;
+        record.in_pages_of_sender((self.totals.bytes_received as u32).wrapping_add(ahead))
+    }
 }

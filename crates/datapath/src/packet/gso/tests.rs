@@ -29,6 +29,21 @@ fn tcp_segments_differ_as_the_kernel_has_it() {
     }
 }
 
+/// 10,136 bytes of a program lie in two pages side by side and a third one, 65,160 in two pieces of eight.
+#[test]
+fn a_segment_of_what_a_program_wrote_has_shares_of_the_pieces_it_lies_in() {
+    for (len, border) in [(10_136, 8_192), (65_160, 32_768)] {
+        let mut big = super_packet(ipv4(protocol::TCP), TcpFlags::ACK, len, 1_448);
+        big.memory = Memory::Written;
+        for (index, segment) in big.segment().enumerate() {
+            let at = index as u32 * 1_448;
+            let crosses = at < border && at + segment.body.len > border;
+            let memory = if crosses { Memory::TwoPieces } else { Memory::Piece };
+            assert_eq!(segment.memory, memory, "{at} of {len}");
+        }
+    }
+}
+
 #[test]
 fn types_keep_id_and_cwr() {
     let mut big = super_packet(ipv4(protocol::TCP), TcpFlags::ACK | TcpFlags::CWR, 3000, 1000);

@@ -43,8 +43,8 @@ pub(in crate::tcp) struct Sacked {
 pub(in crate::tcp) struct AckFlags {
     /// It carried data.
     pub data: bool,
-    /// It was nothing but progress (not `FLAG_SLOWPATH`).
-    pub plain_advance: bool,
+    /// It told nothing but how far everything has come (not `FLAG_SLOWPATH`).
+    pub plain: bool,
     /// It updated the window.
     pub win_update: bool,
     /// It acknowledged new data.

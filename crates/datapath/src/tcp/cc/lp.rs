@@ -4,8 +4,9 @@
 
 use super::{Ack, AckSample, CongestionControl, Reno, Window};
 
-/// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps. Before it is [begun](CongestionControl::init) it is all
+/// zero: the answer to a SYN, which comes before that, looks like a sign of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LowPriority {
     /// The peer's clock is known (`LP_VALID_RHZ`).
     knows_clock: bool,
@@ -27,24 +28,6 @@ pub struct LowPriority {
 
 /// Ticks of our timestamps in a second (`TCP_TS_HZ`).
 const TS_HZ: u32 = 1_000;
-
-impl Default for LowPriority {
-    fn default() -> Self {
-        Self {
-            knows_clock: false,
-            infers: false,
-            delay_8: 0,
-            min_delay: u32::MAX,
-            max_delay: 0,
-            reserve: 0,
-            remote_hz: 0,
-            remote_time: 0,
-            local_time: 0,
-            last_drop: 0,
-            inference: 0,
-        }
-    }
-}
 
 impl LowPriority {
     /// How fast the peer's clock runs (`tcp_lp_remote_hz_estimator`): by what it added between two ACKs, over what
@@ -106,7 +89,7 @@ impl LowPriority {
 
 impl CongestionControl for LowPriority {
     fn init(&mut self, _window: &mut Window, _ack: &Ack) {
-        *self = Self::default();
+        *self = Self { min_delay: u32::MAX, ..Self::default() };
     }
 
     fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
@@ -157,9 +140,26 @@ mod tests {
         lp.pkts_acked(window, &ack, &sample);
     }
 
+    fn begun() -> LowPriority {
+        let mut lp = LowPriority::default();
+        lp.init(&mut Window::new(10), &ack_at(0));
+        lp
+    }
+
+    /// The answer to a SYN comes before the module has begun: the first pacing rate is of five segments (seen on 7.3).
+    #[test]
+    fn the_answer_to_a_syn_halves_the_window() {
+        let (mut lp, mut window) = (LowPriority::default(), Window::new(10));
+        hears(&mut lp, &mut window, 1_000, 3);
+        assert_eq!(window.snd_cwnd, 5);
+        let mut window = Window::new(10);
+        hears(&mut begun(), &mut window, 1_000, 3);
+        assert_eq!(window.snd_cwnd, 10);
+    }
+
     #[test]
     fn others_halve_the_window_and_then_leave_one_segment() {
-        let mut lp = LowPriority::default();
+        let mut lp = begun();
         let mut window = Window::new(40);
         // Without a queue 20 ms, 100 ms at worst.
         for (step, delay) in [20, 20, 100, 110, 20, 20, 20].into_iter().enumerate() {
@@ -179,7 +179,7 @@ mod tests {
     /// the lowest and the highest, and so a sign of others (seen on 7.3).
     #[test]
     fn the_clock_is_known_when_a_second_flight_is_echoed() {
-        let mut lp = LowPriority::default();
+        let mut lp = begun();
         let mut window = Window::new(40);
         let sample = AckSample { pkts_acked: 1, rtt_us: Some(20_000), in_flight: 1 };
         for now in 1_020..1_030 {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_peers_clock_may_run_at_another_speed() {
-        let mut lp = LowPriority::default();
+        let mut lp = begun();
         for second in 1..4 {
             let ack = Ack { rcv_tsval: second * 250, rcv_tsecr: second * 1_000, ..ack_at(0) };
             lp.estimate_clock(&ack);

@@ -17,6 +17,8 @@ pub(in crate::tcp) struct Received {
     room: u32,
     /// Fragments of pages; 0 = all bytes lie in the head.
     frags: u8,
+    /// Bytes lie in its head, which no other record can take over (`skb_headlen`, `skb_head_is_locked`).
+    in_head: bool,
     /// Somebody else has a share in it, a packet socket for one: nothing may be appended
     /// (`skb_cloned`).
     pub(super) shared: bool,
@@ -58,6 +60,9 @@ fn stack_head(overhead: u32) -> u32 {
 const TUN_PAD: u32 = 64;
 /// `PAGE_SIZE`.
 const PAGE: u32 = 4_096;
+
+/// What the bytes of a stream are written into: eight pages side by side (`SKB_FRAG_PAGE_ORDER`).
+const SENDERS_PAGES: u32 = 8 * PAGE;
 
 /// Memory of the whole pages that `bytes` are put into (`alloc_skb_with_frags`).
 pub(in crate::tcp) fn pages_for(bytes: u32) -> u32 {
@@ -115,15 +120,16 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32, overhe
         }
         Memory::Linear => truesize(device_head(DEVICE_HEADERS + len, overhead)),
         Memory::Written => truesize(device_head(DEVICE_HEADERS, overhead)) + pages_for(len),
-        Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
-        Memory::Linearised | Memory::Paged => overhead + len,
+        Memory::Cut => truesize(device_head(STACK_HEADERS + len, overhead)),
+        Memory::Linearised | Memory::Paged | Memory::Piece | Memory::TwoPieces => overhead + len,
     }
 }
 
 /// Memory that the segments of a super-packet take which software cuts: in `linear` buffers, or with shares of its pages;
 /// `overhead`: what it is charged as without data (`skb_segment`).
 pub fn truesize_of_segments(linear: bool, len: u32, gso_size: u32, overhead: u32) -> u32 {
-    let of = |len| if linear { truesize(head_for(STACK_HEADERS + len)) } else { overhead + len };
+    let memory = if linear { Memory::Cut } else { Memory::Paged };
+    let of = |len| truesize_of(memory, 0, len, overhead);
     let last = len % gso_size;
     len / gso_size * of(gso_size) + if last > 0 { of(last) } else { 0 }
 }
@@ -145,33 +151,45 @@ impl Received {
             // Bytes in a head that is full, and more in pages: none can be passed on, nor taken in.
             let frags = MAX_FRAGS + 1;
             let head = head_for(TUN_PAD + TUN_LINEAR);
-            let shared = true;
-            return Self { seq, end_seq, truesize: charged, head, room: 0, frags, shared, fin };
+            let (in_head, shared) = (true, true);
+            let truesize = charged;
+            return Self { seq, end_seq, truesize, head, room: 0, frags, in_head, shared, fin };
         }
         let (head, headers) = match memory {
             Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
             Memory::Linear => (device_head(DEVICE_HEADERS + len, overhead), DEVICE_HEADERS),
             Memory::Written => (device_head(DEVICE_HEADERS, overhead), DEVICE_HEADERS),
-            Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
+            Memory::Cut => (device_head(STACK_HEADERS + len, overhead), STACK_HEADERS),
             Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS),
-            Memory::Paged => (stack_head(overhead), STACK_HEADERS),
+            Memory::Paged | Memory::Piece | Memory::TwoPieces => {
+                (stack_head(overhead), STACK_HEADERS)
+            }
         };
         let frags = match memory {
-            Memory::Paged => 1,
+            Memory::Paged | Memory::Piece => 1,
+            Memory::TwoPieces => 1 + u8::from(has_small_heads(overhead)),
             Memory::Written => frags_for(len, overhead),
             _ => 0,
         };
-        let in_head = if frags > 0 { head - headers } else { len };
+        let in_head = frags == 0;
         Self {
             seq,
             end_seq,
             truesize: charged,
             head,
-            room: head - headers - in_head,
+            room: if in_head { head - headers - len } else { 0 },
             frags,
+            in_head,
             shared: memory == Memory::Tun,
             fin,
         }
+    }
+
+    /// Its payload lies where the sender has written it, `at` bytes from the beginning of the stream: what crosses
+    /// from one piece of memory to the next is a fragment more (`sk_page_frag_refill`).
+    pub fn in_pages_of_sender(mut self, at: u32) -> Self {
+        self.frags += ((at % SENDERS_PAGES + self.len()).saturating_sub(1) / SENDERS_PAGES) as u8;
+        self
     }
 
     /// A record that several were copied into: all its `len` bytes in a head made for `asked` ones, which come
@@ -180,7 +198,8 @@ impl Received {
         let head = device_head(asked, overhead);
         let (truesize, room) = (truesize(head), head - len);
         let end_seq = seq + len;
-        Self { seq, end_seq, truesize, head, room, frags: 0, shared: false, fin: false }
+        let (frags, in_head, shared, fin) = (0, true, false, false);
+        Self { seq, end_seq, truesize, head, room, frags, in_head, shared, fin }
     }
 
     /// Payload bytes.
@@ -199,7 +218,7 @@ impl Received {
             // Copied into the head.
             self.room -= len;
             0
-        } else if next.frags > 0 && self.frags + next.frags <= MAX_FRAGS {
+        } else if !next.in_head && self.frags + next.frags <= MAX_FRAGS {
             self.room = 0;
             self.frags += next.frags;
             next.truesize - truesize(next.head)
@@ -221,7 +240,7 @@ impl Received {
                 return;
             }
             self.room = room - self.len();
-            self.frags = 0;
+            (self.frags, self.in_head) = (0, true);
         }
         self.truesize = truesize(self.head);
     }
@@ -262,6 +281,23 @@ mod tests {
     }
 
     #[test]
+    fn a_small_segment_that_was_cut_has_a_small_head() {
+        let charged = |len, overhead| truesize_of(Memory::Cut, 52, len, overhead);
+        assert_eq!([40, 64, 65, 1_448].map(|len| charged(len, 896)), [896, 896, 1_280, 2_304]);
+        assert_eq!(charged(40, 1_280), 1_280, "before there was a cache of them");
+        assert_eq!(truesize_of_segments(true, 2 * 1_448 + 40, 1_448, 896), 2 * 2_304 + 896);
+    }
+
+    #[test]
+    fn shares_of_two_pieces_are_two_fragments() {
+        let frags = |memory, overhead| {
+            Received::new(Seq(0), Seq(1_448), 1_448, memory, 52, false, overhead).frags
+        };
+        assert_eq!([Memory::Piece, Memory::TwoPieces].map(|memory| frags(memory, 896)), [1, 2]);
+        assert_eq!(frags(Memory::TwoPieces, 1_280), 1);
+    }
+
+    #[test]
     fn heads_come_from_slabs_as_observed() {
         // Frames sent by a program: 176 bytes are charged 768, 177 are charged 1,280, and so on.
         for (frame, charged) in
@@ -269,5 +305,43 @@ mod tests {
         {
             assert_eq!(truesize_of(Memory::Linear, 52, frame - 66, 1_280), charged, "{frame}");
         }
+    }
+
+    /// Of 23 segments of a stream one crosses from the sender's first 32 KB to the next: a record of 17 fragments takes
+    /// 16 segments with it, and 17 without.
+    #[test]
+    fn what_crosses_a_border_of_the_senders_memory_is_two_fragments() {
+        let segment = |index: u32| {
+            let at = index * 1_448;
+            Received::new(Seq(at), Seq(at + 1_448), 1_448, Memory::Paged, 52, false, 896)
+                .in_pages_of_sender(at)
+        };
+        let frags: Vec<u8> = (0..30).map(|index| segment(index).frags).collect();
+        assert_eq!(frags.iter().position(|&frags| frags == 2), Some(22));
+        assert_eq!(frags.iter().filter(|&&frags| frags != 1).count(), 1);
+        let joins = |from: u32| {
+            let mut record = segment(from);
+            (from + 1..30).take_while(|&index| record.coalesce(&segment(index)).is_some()).count()
+        };
+        assert_eq!([0, 10].map(joins), [16, 15]);
+        let super_packet =
+            Received::new(Seq(0), Seq(65_160), 65_160, Memory::Paged, 52, false, 896);
+        assert_eq!([0, 376].map(|at| super_packet.in_pages_of_sender(at).frags), [2, 2]);
+        assert_eq!(super_packet.in_pages_of_sender(32_000).frags, 3);
+    }
+
+    /// A record of several small packets that a box has written keeps its own bytes: no other takes it in, though
+    /// pages have joined it.
+    #[test]
+    fn what_has_bytes_in_its_head_joins_nothing() {
+        let new =
+            |seq, len, memory| Received::new(Seq(seq), Seq(seq + len), len, memory, 52, false, 896);
+        let mut mixed = new(1_448, 2_896, Memory::Linear);
+        assert_eq!(mixed.coalesce(&new(4_344, 7_240, Memory::Written)), Some(8_192));
+        let mut before = new(0, 1_448, Memory::Linear);
+        assert_eq!(before.coalesce(&mixed), None);
+        assert!(
+            new(0, 1_448, Memory::Linear).coalesce(&new(1_448, 7_240, Memory::Written)).is_some()
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::super::skb::{SkbId, tag};
 use super::super::state::State;
 use super::super::timer::Pending;
-use super::super::{Connection, Cx};
+use super::super::{Connection, Cx, GSO_MAX_SIZE};
 use super::{CaState, Rexmit};
 use crate::profile::LostRetransmit;
 use crate::reason::Enqueue;
@@ -162,6 +162,9 @@ impl Connection {
             }
         }
         if skb.len() > len {
+            if self.is_too_much_to_split(id) {
+                return Resent::Waits;
+            }
             self.fragment_into(id, len, mss);
         } else if skb.pcount > 0 {
             let before = u32::from(skb.pcount);
@@ -228,6 +231,17 @@ impl Connection {
             // Duplicate ACKs are counted in segments that are fewer now.
             self.rec.sacked_out = self.rec.sacked_out.saturating_sub(before.saturating_sub(after));
         }
+    }
+
+    /// So much more than the send buffer allows is queued that a record in flight is not cut, which would take memory:
+    /// two buffers, and two full records; the first and the last record are cut all the same (`tcp_fragment`).
+    pub(super) fn is_too_much_to_split(&self, id: SkbId) -> bool {
+        let profile = &self.config.profile;
+        let record = GSO_MAX_SIZE + profile.sk_buff_len + profile.shared_info_len;
+        u64::from(self.snd.wmem_queued >> 1) > u64::from(self.snd.sndbuf) + 2 * u64::from(record)
+            && profile.bounds_splitting
+            && self.queue.rtx_head() != Some(id)
+            && self.queue.rtx_tail() != Some(id)
     }
 
     /// Splits `id` after `len` bytes and keeps every count right (`tcp_fragment`). Returns the

@@ -276,7 +276,7 @@ impl Connection {
                 Shift::Unfit => match self.match_to_sack(id, range) {
                     Match::Inside => self.tag_skb(id, is_dsack, event, cx),
                     Match::Outside => {}
-                    Match::TooShort => return Some(seq),
+                    Match::Refused => return Some(seq),
                 },
             }
             index += 1;
@@ -301,7 +301,7 @@ impl Connection {
             range.start.bytes_since(skb.seq).max(mss)
         };
         if starts_inside && len < mss {
-            return Match::TooShort;
+            return Match::Refused;
         }
         if len > mss {
             let whole = len / mss * mss;
@@ -309,6 +309,9 @@ impl Connection {
         }
         if len >= skb.len() && !starts_inside {
             return Match::Outside;
+        }
+        if self.is_too_much_to_split(id) {
+            return Match::Refused;
         }
         self.fragment(id, len);
         if starts_inside { Match::Inside } else { Match::Outside }
@@ -425,5 +428,6 @@ impl Tagged {
 enum Match {
     Inside,
     Outside,
-    TooShort,
+    /// It is reported in part, and cannot be cut.
+    Refused,
 }

@@ -1,6 +1,7 @@
 //! Asking whether a closed window is still closed (`tcp_probe_timer`).
 
 use super::{RESOURCE_PROBE_INTERVAL, RTO_MIN};
+use crate::packet::TcpFlags;
 use crate::tcp::output::Push;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, write};
@@ -92,12 +93,13 @@ impl Connection {
             let room = self.wnd_end().bytes_since(skb.seq);
             let mss = self.current_mss(cx.now);
             let size = mss.min(room);
-            // A FIN needs room as well: without it, it stays behind.
+            self.queue.get_mut(head).flags |= TcpFlags::PSH;
+            // A FIN needs room as well: without it, it stays behind. So does a PSH of what is left.
             if room < skb.end_seq.bytes_since(skb.seq) || mss < skb.len() {
                 self.queue.get_mut(head).pcount = 0;
                 self.fragment(head, size);
             }
-            self.queue.get_mut(head).flags |= crate::packet::TcpFlags::PSH;
+            self.queue.get_mut(head).flags |= TcpFlags::PSH;
             self.write_xmit(size, write::nagle::PUSH, Push::Window, cx);
             return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
