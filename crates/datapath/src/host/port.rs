@@ -193,7 +193,7 @@ impl HostPort {
         if self.takes_whole(place) {
             return true;
         }
-        if orphan {
+        if orphan && self.config.orphans {
             self.charge_orphan(place);
         }
         self.begin_cutting(spare, place);
@@ -208,13 +208,14 @@ impl HostPort {
         self.cutting = Some(cutting);
     }
 
-    /// The segments of a super-packet that nobody owned when it came are charged what they take (`skb_segment`).
-    #[inline(never)]
+    /// The segments of a super-packet that nobody owned when it came are charged what they take (`skb_segment`). The
+    /// device keeps no owner.
+    #[cold]
     fn charge_orphan(&self, packet: &mut Packet) {
         let Meta { owner, truesize, gso_size, .. } = packet.meta;
         let len = packet.body.len;
         let of_tcp = packet.memory == Memory::Paged && gso_size > 0;
-        if self.config.orphans && owner == Meta::NO_OWNER && of_tcp {
+        if owner == Meta::NO_OWNER && of_tcp {
             let overhead = truesize.saturating_sub(len);
             let linear = !self.config.offloads.gso;
             packet.meta.truesize = truesize_of_segments(linear, len, gso_size.into(), overhead);
@@ -265,16 +266,13 @@ impl HostPort {
         let may = self.would_cut(packet);
         if may {
             self.qdisc.count_bypass(packet);
-            self.charge_orphan(packet);
+            if self.config.orphans {
+                self.charge_orphan(packet);
+            }
             self.begin_cutting(spare, packet);
             self.room.waiting = true;
         }
         may
-    }
-
-    /// Whether `packet` goes on at once and is cut on its way.
-    pub(super) fn cuts_at_once(&self, packet: &Packet, now: Instant) -> bool {
-        !self.takes_whole(packet) && self.orphans_at_once(packet, now)
     }
 
     /// Whether `packet` may go past the queue and is to be cut.
