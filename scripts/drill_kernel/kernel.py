@@ -79,6 +79,8 @@ class Kernel:
         self.sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0x0300)
         self.sniffer.bind(("tun0", 3))
         self.sniffer.setblocking(False)
+        # Packets that have left and that the packet socket has not shown.
+        self.unseen = 0
         self.debt = 0
         LIBC.prctl(29, 1, 0, 0, 0)            # PR_SET_TIMERSLACK: sleeps end in time
         self._align()
@@ -151,6 +153,7 @@ class Kernel:
                 data = os.read(self.tun, 70000)
             except BlockingIOError:
                 return
+            self.unseen += 1
             try:
                 found = wire.from_bytes(data[10:], self.numbers)
             except wire.SecondConnection:
@@ -168,11 +171,12 @@ class Kernel:
             self._sniff()
 
     def _sniff(self):
+        """A packet socket shows packetdrill one packet after the other, up to what has left: what comes in after that it holds."""
         try:
-            while self.sniffer.recv(1):
-                pass
+            while self.unseen > 0:
+                self.unseen -= self.sniffer.recvfrom(1)[1][2] == socket.PACKET_OUTGOING
         except BlockingIOError:
-            pass
+            self.unseen = 0
 
     def wait(self, ns):
         """Lets time pass; false if nothing came out meanwhile."""
