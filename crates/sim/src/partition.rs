@@ -227,8 +227,7 @@ impl Partition {
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.latest = self.latest.max(self.now);
         self.program_ran = self.now;
-        let owners = &self.nodes[node.0 as usize].owners;
-        let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
+        let owner = self.nodes[node.0 as usize].owner_of(ready.socket);
         if self.one_machine {
             self.enter_syscall(node, true);
         }

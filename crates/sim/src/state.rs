@@ -2,8 +2,8 @@
 
 use crate::link::{LinkId, NodeId};
 use crate::partition::Partition;
-use apps::{App, Streams};
-use datapath::host::Host;
+use apps::{App, NO_APP, Streams};
+use datapath::host::{Host, SocketId};
 use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
@@ -52,6 +52,16 @@ impl NodeState {
             late: VecDeque::new(),
             late_by: Duration::ZERO,
             host,
+        }
+    }
+
+    /// The application that hears of a socket; [`NO_APP`] if none does. Between readiness and its hearing
+    /// the socket may have been closed, and its number have gone to another one.
+    #[inline]
+    pub fn owner_of(&self, socket: SocketId) -> u32 {
+        match self.owners.get(socket.index()) {
+            Some(owner) if !self.host.is_succeeded(socket) => *owner,
+            _ => NO_APP,
         }
     }
 

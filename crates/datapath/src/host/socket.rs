@@ -1,5 +1,6 @@
 //! The sockets of one host, by number.
 
+use super::Host;
 use super::ports::Ephemeral;
 use super::tcp::TcpSocket;
 use super::udp::UdpSocket;
@@ -93,6 +94,15 @@ struct Slot {
     generation: u32,
 }
 
+impl Host {
+    /// Whether another socket has the [index](SocketId::index) of this one, which is closed: what was
+    /// to be told of this one concerns nobody any more.
+    #[inline]
+    pub fn is_succeeded(&self, id: SocketId) -> bool {
+        self.sockets.is_succeeded(id)
+    }
+}
+
 impl Sockets {
     /// How many bytes from the beginning every packet needs.
     pub(super) const OFTEN_USED: usize = size_of::<Vec<Slot>>();
@@ -113,6 +123,14 @@ impl Sockets {
             Some(slot) if slot.generation == id.generation && slot.socket.is_some() => Ok(id.slot),
             _ => Err(SocketError::BadSocket),
         }
+    }
+
+    /// Whether another socket has the number of this one, which is closed.
+    #[inline]
+    fn is_succeeded(&self, id: SocketId) -> bool {
+        self.slots
+            .get(id.index())
+            .is_some_and(|slot| slot.generation != id.generation && slot.socket.is_some())
     }
 
     /// The caches are asked for a socket.
