@@ -48,6 +48,7 @@
 //! | [`neighbour`] | ARP and neighbour discovery |
 
 pub mod fib;
+mod grow;
 pub mod host;
 pub mod metrics;
 pub mod neighbour;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// From below. What shares a layer knows nothing of each other, but for the first, which is plain data.
 const LAYERS: &[&[&str]] = &[
-    &["metrics", "prefetch", "profile", "reason", "rng", "units"],
+    &["grow", "metrics", "prefetch", "profile", "reason", "rng", "units"],
     &["packet"],
     &["trace"],
     &["node"],

@@ -4,6 +4,7 @@
 use super::multipath::{Path, PathSet};
 use super::route::{Algorithm, Features, NextHop, Prefix, Protocol, Route, Scope, TableId, Target};
 use super::table::Alias;
+use crate::grow::reserve_one;
 use crate::metrics::RouteMetrics;
 use core::hash::{Hash as _, Hasher as _};
 use core::net::IpAddr;
@@ -186,10 +187,7 @@ impl Infos {
             self.slots[index as usize] = info;
             index
         } else {
-            if self.slots.len() == self.slots.capacity() {
-                // One by one at first, then by a quarter.
-                self.slots.reserve_exact((self.slots.len() / 4).max(1));
-            }
+            reserve_one(&mut self.slots, 1);
             self.slots.push(info);
             self.slots.len() as u32 - 1
         };

@@ -5,6 +5,7 @@
 
 use super::route::{Prefix, Route, RouteType, TableId};
 use super::trie::{Bits, NONE, Trie};
+use crate::grow::reserve_one;
 use core::hash::BuildHasher;
 use core::net::IpAddr;
 use hashbrown::HashTable;
@@ -231,10 +232,7 @@ impl Lists {
             number
         } else {
             assert!(self.slots.len() < NONE as usize, "2^32 different lists of routes");
-            if self.slots.len() == self.slots.capacity() {
-                // One by one at first, then by a quarter.
-                self.slots.reserve_exact((self.slots.len() / 4).max(1));
-            }
+            reserve_one(&mut self.slots, 1);
             self.slots.push(slot);
             self.slots.len() as u32 - 1
         };

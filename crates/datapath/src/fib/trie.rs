@@ -18,6 +18,7 @@ mod hosts;
 pub use bits::Bits;
 
 use super::spans::{BOTTOM, DEEP, Spans};
+use crate::grow::reserve_one;
 use hosts::HostIndex;
 
 /// No node, no value.
@@ -278,10 +279,8 @@ impl<K: Bits> Trie<K> {
             at
         } else {
             assert!(self.nodes.len() < NONE as usize, "the trie is full");
-            if self.nodes.len() == self.nodes.capacity() {
-                // One by one at first, for the tables of hosts have about four; then by a quarter.
-                self.nodes.reserve_exact((self.nodes.len() / 4).max(1));
-            }
+            // One by one at first: the tables of hosts have about four.
+            reserve_one(&mut self.nodes, 1);
             self.nodes.push(node);
             self.nodes.len() as u32 - 1
         };

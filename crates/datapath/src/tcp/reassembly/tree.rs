@@ -2,6 +2,7 @@
 //! compared with the records on the way to its place, and joins the first one that it can.
 
 use super::Received;
+use crate::grow::reserve_one;
 
 /// Where a record lies in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,10 +304,7 @@ impl Tree {
             *self.node_mut(id) = node;
             return id;
         }
-        if self.nodes.len() == self.nodes.capacity() {
-            // By a quarter: in a large world these are a good part of the memory.
-            self.nodes.reserve_exact((self.nodes.len() / 4).max(NODES_LEAST));
-        }
+        reserve_one(&mut self.nodes, NODES_LEAST);
         self.nodes.push(node);
         Id(self.nodes.len() as u32 - 1)
     }

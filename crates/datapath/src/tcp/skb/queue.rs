@@ -6,6 +6,7 @@
 //! number is a binary search; moving a record moves four bytes.
 
 use super::{NONE, Skb, SkbId};
+use crate::grow::reserve_one;
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use crate::prefetch::prefetch_at;
@@ -350,10 +351,8 @@ impl SendQueue {
             self.slab[id as usize] = skb;
             return id;
         }
-        if self.slab.len() == self.slab.capacity() {
-            // By a quarter: in a large world most of the memory may lie here.
-            self.slab.reserve_exact((self.slab.len() / 4).max(SLAB_LEAST));
-        }
+        // In a large world most of the memory may lie here.
+        reserve_one(&mut self.slab, SLAB_LEAST);
         self.slab.push(skb);
         (self.slab.len() - 1) as SkbId
     }
