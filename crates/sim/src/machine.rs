@@ -56,15 +56,20 @@ impl Partition {
 
     /// What arrives now does so.
     fn receive_at_once(&mut self) {
-        let after_ns = (self.now - self.begin).as_nanos();
-        let arrives = |own: &Own| {
-            u64::from(own.2.after_ns()) == after_ns && own.2.id().kind() == Kind::Arrival
-        };
-        while self.own.peek().is_some_and(|Reverse(own)| arrives(own))
-            && let Some(Reverse(own)) = self.own.pop()
-        {
+        while let Some(own) = self.pop_arrival() {
             self.do_entry(own.2);
         }
+    }
+
+    /// The next packet that arrives at this time, if one does.
+    pub fn pop_arrival(&mut self) -> Option<Own> {
+        let after_ns = (self.now - self.begin).as_nanos();
+        let entry = self.own.peek()?.0.2;
+        let is_due = u64::from(entry.after_ns()) == after_ns;
+        if !is_due || entry.id().kind() != Kind::Arrival {
+            return None;
+        }
+        self.own.pop().map(|Reverse(own)| own)
     }
 
     /// Whether a node wakes for a timer of its own, or for a tick of the machine. The tick stops when one has found the

@@ -5,13 +5,11 @@
 //! is pending then is done when the first of them lets go of a lock (`__local_bh_enable_ip`).
 
 use crate::due::Entry;
-use crate::event::Kind;
 use crate::link::{LinkId, NodeId};
-use crate::partition::{Own, Partition, Ready};
+use crate::partition::{Partition, Ready};
 use datapath::host::SocketId;
 use datapath::node::Port;
 use datapath::units::Instant;
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Packets that one pass receives (`dev_rx_weight`).
@@ -213,8 +211,8 @@ impl Partition {
         self.softirqs().context = before;
     }
 
-    /// Does what is pending whenever a system call, which began at turn `since`, has sent a packet: how much has to be left
-    /// each time to `ksoftirqd` or to whoever comes next is left.
+    /// Does what is pending once for each packet that a system call, which began at turn `since`, has sent
+    /// (`__local_bh_enable_ip`). What is too much for that is left to `ksoftirqd`, or to whoever comes next.
     fn enable_softirqs_since(&mut self, since: u32) {
         for _ in since..self.last_turn() {
             if !self.is_softirq_pending() {
@@ -256,16 +254,8 @@ impl Partition {
 
     /// Puts what arrives at this time into the backlog, in the order in which it was sent.
     fn take_arrivals(&mut self) {
-        let after_ns = (self.now - self.begin).as_nanos();
-        let arrives = |own: &Own| {
-            u64::from(own.2.after_ns()) == after_ns && own.2.id().kind() == Kind::Arrival
-        };
-        let mut arrivals = Vec::new();
-        while self.own.peek().is_some_and(|Reverse(own)| arrives(own))
-            && let Some(Reverse(own)) = self.own.pop()
-        {
-            arrivals.push((own.1, Arrival::Sent(own.2)));
-        }
+        let next = || self.pop_arrival().map(|own| (own.1, Arrival::Sent(own.2)));
+        let mut arrivals: Vec<_> = core::iter::from_fn(next).collect();
         arrivals.sort_by_key(|(turn, _)| *turn);
         self.softirqs().backlog.extend(arrivals);
     }

@@ -6,6 +6,7 @@ use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::units::Instant;
 use core::cmp::Reverse;
+use rustc_hash::FxHashMap;
 
 /// So often in a row a host may want to do something at once and then have nothing to send.
 const EMPTY_TURNS: u32 = 10_000;
@@ -256,20 +257,24 @@ impl Host {
     fn run_in_turn(&mut self, now: Instant, mut due: Vec<u32>) {
         let (fired_at, fired) =
             self.fired.as_deref().map_or((now, &[][..]), |(at, ids)| (*at, ids));
-        let wheel_turn = |id| self.connection_at(id).map(|tcp| tcp.timers_turn(now));
+        let places: FxHashMap<u32, usize> = fired.iter().copied().zip(0..).collect();
         let turn = |id: u32| {
-            let turn = wheel_turn(id);
+            let turn = self.connection_at(id).map(|tcp| tcp.timers_turn(now));
             let is_of_those = turn.is_some_and(|(_, placed)| placed == fired_at);
-            (turn, fired.iter().position(|&it| is_of_those && it == id))
+            (turn, places.get(&id).copied().filter(|_| is_of_those))
         };
-        due.sort_by_cached_key(|&id| (Reverse(turn(id)), id));
+        let mut turns: Vec<_> = due.drain(..).map(|id| (Reverse(turn(id)), id)).collect();
+        turns.sort_unstable();
         // Some have only been armed for a time that is over.
-        let fires = |id: &u32| wheel_turn(*id).is_some_and(|turn| turn != <_>::default());
-        let fire: Vec<u32> = due.iter().copied().filter(fires).collect();
+        let fires = |turn: Option<_>| turn.is_some_and(|turn| turn != <_>::default());
+        let fire = turns.iter().filter(|(Reverse((turn, _)), _)| fires(*turn));
+        let fire: Vec<u32> = fire.map(|(_, id)| *id).collect();
         if fire.len() > 1 {
             self.fired = Some(Box::new((now, fire)));
         }
-        due.drain(..).for_each(|id| self.run_socket_timer(now, id));
+        for (_, id) in turns {
+            self.run_socket_timer(now, id);
+        }
         self.due_sockets = due;
     }
 
