@@ -2,7 +2,7 @@
 
 use super::network::Network;
 use super::transport::{TcpFlags, Transport};
-use super::{Extra, Flaws, GsoType, Memory, Meta, Packet};
+use super::{Extra, Flaws, GsoType, Memory, Meta, PAGE_SIZE, Packet};
 
 impl Packet {
     /// Cuts a TCP or UDP super-packet into its segments, as `tcp_gso_segment` and
@@ -82,17 +82,14 @@ impl Packet {
     }
 }
 
-/// `PAGE_SIZE`.
-const PAGE: u32 = 4_096;
-
 /// The memory of `len` bytes from `start` on of the `whole` bytes that a program has written: eight pages side by side are
 /// a piece, then four, two and one, as many as are needed (`alloc_skb_with_frags`).
 #[cold]
 fn share_of_written(whole: u32, start: u32, len: u32) -> Memory {
     let mut end = 0;
     while end <= start {
-        let pages = (whole - end).div_ceil(PAGE).clamp(1, 8);
-        end += PAGE << pages.ilog2();
+        let pages = (whole - end).div_ceil(PAGE_SIZE).clamp(1, 8);
+        end += PAGE_SIZE << pages.ilog2();
     }
     if end < start + len { Memory::TwoPieces } else { Memory::Piece }
 }

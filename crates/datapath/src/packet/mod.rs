@@ -202,6 +202,9 @@ pub enum Memory {
     Tun,
 }
 
+/// What memory comes in, in bytes (`PAGE_SIZE`).
+pub(crate) const PAGE_SIZE: u32 = 4_096;
+
 impl Memory {
     /// Its payload lies in pages that segments can have shares of.
     #[inline]

@@ -5,10 +5,7 @@ use super::Connection;
 use super::accecn::{CE_PACKETS_INIT, ace_flags};
 use super::input::Segment;
 use super::state::State;
-use crate::packet::TcpFlags;
-
-/// Memory is reserved for a socket in pages (`PAGE_SIZE`).
-const PAGE: u32 = 4_096;
+use crate::packet::{PAGE_SIZE, TcpFlags};
 
 /// What the header of the next segment will be, but for its numbers (`tp->pred_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +64,8 @@ impl Connection {
         !seg.end_seq.after(self.rcv.nxt + self.rcv.window()) && seg.truesize <= self.forward_alloc()
     }
 
-    /// Memory that is reserved and not in use (`sk_forward_alloc`), bytes.
+    /// Memory that is reserved, in pages, and not in use (`sk_forward_alloc`), bytes.
     pub fn forward_alloc(&self) -> u32 {
-        self.rcv.rmem_alloc.wrapping_add(self.snd.wmem_queued).wrapping_neg() % PAGE
+        self.rcv.rmem_alloc.wrapping_add(self.snd.wmem_queued).wrapping_neg() % PAGE_SIZE
     }
 }

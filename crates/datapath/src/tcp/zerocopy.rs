@@ -5,6 +5,7 @@ use super::rare::Notice;
 use super::skb::Pages;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
+use crate::packet::PAGE_SIZE;
 use crate::packet::seq::Seq;
 use std::collections::VecDeque;
 
@@ -14,8 +15,6 @@ const SHARED_BYTES: u64 = 1 << 19;
 const SHARED_WRITES: u32 = 65_534;
 /// Pieces of memory in one record (`MAX_SKB_FRAGS`).
 const MAX_FRAGS: u32 = 17;
-/// Each piece is charged in whole pages.
-const PAGE: u32 = 4096;
 
 /// Writes whose memory is finished with (`SO_EE_ORIGIN_ZEROCOPY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,8 +139,8 @@ impl Connection {
         }
         let frags = self.look_at_tail().frags;
         let zerocopy = &mut self.rare().zerocopy;
-        zerocopy.start = (done % u64::from(PAGE)) as u32;
-        let pages = (MAX_FRAGS.saturating_sub(frags) * PAGE).saturating_sub(zerocopy.start);
+        zerocopy.start = (done % u64::from(PAGE_SIZE)) as u32;
+        let pages = (MAX_FRAGS.saturating_sub(frags) * PAGE_SIZE).saturating_sub(zerocopy.start);
         room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX))
     }
 
@@ -163,7 +162,8 @@ impl Connection {
             let rest = record.is_pinned() && known.end == record.end_seq;
             let sent = if rest { record.seq.bytes_since(known.seq) } else { 0 };
             let kernels = u32::from(!record.is_empty());
-            let frags = if rest { known.frags.saturating_sub(sent / PAGE).max(1) } else { kernels };
+            let frags =
+                if rest { known.frags.saturating_sub(sent / PAGE_SIZE).max(1) } else { kernels };
             let copied = if rest { known.copied } else { !record.is_empty() };
             *known = Tail { seq: record.seq, end: record.end_seq, frags, copied };
         }
@@ -189,12 +189,12 @@ impl Connection {
         if let Some(last) = zerocopy.held.back_mut().filter(|_| belongs) {
             last.end = Some(end);
         }
-        let pages = (zerocopy.start + bytes).div_ceil(PAGE);
+        let pages = (zerocopy.start + bytes).div_ceil(PAGE_SIZE);
         zerocopy.tail.end = end;
         let piece = u32::from(!zerocopy.tail.copied);
         zerocopy.tail.frags += if writing { pages } else { piece };
         zerocopy.tail.copied = !writing;
-        if writing { pages * PAGE - bytes } else { 0 }
+        if writing { pages * PAGE_SIZE - bytes } else { 0 }
     }
 
     /// What holds no bytes any more is told (`msg_zerocopy_callback`).

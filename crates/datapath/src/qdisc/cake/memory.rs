@@ -1,6 +1,6 @@
 //! Memory: what a packet is charged as, and how much is in use.
 
-use crate::packet::Packet;
+use crate::packet::{PAGE_SIZE, Packet};
 
 /// Memory in use, by `skb->truesize`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Memory {
 pub fn footprint(packet: &Packet) -> u32 {
     match packet.meta.truesize {
         0 if in_one_piece(packet) => buffer(packet.len(), HEADROOM),
-        0 => buffer(packet.header_len(), HEADROOM) + packet.body.len.next_multiple_of(PAGE),
+        0 => buffer(packet.header_len(), HEADROOM) + packet.body.len.next_multiple_of(PAGE_SIZE),
         truesize => truesize,
     }
 }
@@ -39,7 +39,7 @@ pub fn segment_footprint(whole: &Packet, segment: &Packet, last: bool) -> u32 {
 /// True if a packet socket allocates one buffer for it (`packet_alloc_skb`). Of a super-packet that
 /// is too long for a page the headers have a buffer, and the payload lies in pages.
 fn in_one_piece(packet: &Packet) -> bool {
-    packet.meta.gso_size == 0 || packet.len() + HEADROOM < PAGE
+    packet.meta.gso_size == 0 || packet.len() + HEADROOM < PAGE_SIZE
 }
 
 /// `SKB_TRUESIZE` of a buffer for `len` bytes: a power of two for headroom, data and
@@ -48,7 +48,6 @@ const fn buffer(len: u32, headroom: u32) -> u32 {
     (len + headroom + SHARED_INFO).next_power_of_two() + SK_BUFF
 }
 
-const PAGE: u32 = 4096;
 /// `LL_RESERVED_SPACE` of Ethernet.
 const HEADROOM: u32 = 16;
 /// What is left of it in front of a frame's Ethernet header.

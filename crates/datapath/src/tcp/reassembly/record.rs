@@ -1,8 +1,8 @@
 //! A record of received data, and the memory that it is charged as (`struct sk_buff` of the receive
 //! queues).
 
-use crate::packet::Memory;
 use crate::packet::seq::Seq;
+use crate::packet::{Memory, PAGE_SIZE};
 
 /// One received segment, or several that share a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,21 +58,18 @@ fn stack_head(overhead: u32) -> u32 {
 
 /// What `tun_alloc_skb` leaves free in front of a packet (`NET_SKB_PAD`).
 const TUN_PAD: u32 = 64;
-/// `PAGE_SIZE`.
-const PAGE: u32 = 4_096;
-
 /// What the bytes of a stream are written into: eight pages side by side (`SKB_FRAG_PAGE_ORDER`).
-const SENDERS_PAGES: u32 = 8 * PAGE;
+const SENDERS_PAGES: u32 = 8 * PAGE_SIZE;
 
 /// Memory of the whole pages that `bytes` are put into (`alloc_skb_with_frags`).
 pub(in crate::tcp) fn pages_for(bytes: u32) -> u32 {
-    bytes.next_multiple_of(PAGE)
+    bytes.next_multiple_of(PAGE_SIZE)
 }
 
 /// How many fragments such pages are: eight pages, four or two lie side by side where as many are needed. Kernels
 /// of large heads, before 6.6, took them one by one.
 fn frags_for(bytes: u32, overhead: u32) -> u8 {
-    let pages = bytes.div_ceil(PAGE);
+    let pages = bytes.div_ceil(PAGE_SIZE);
     let frags =
         if has_small_heads(overhead) { pages / 8 + (pages % 8).count_ones() } else { pages };
     frags as u8
@@ -101,11 +98,11 @@ fn tun_head_for(bytes: u32) -> u32 {
 const SMALL_HEAD: u32 = 320;
 
 /// Bytes of a packet that come into one buffer of a page (`SKB_MAX_HEAD`); what is beyond them comes into pages of its own.
-const TUN_LINEAR: u32 = PAGE - SHARED_INFO_LEN - TUN_PAD;
+const TUN_LINEAR: u32 = PAGE_SIZE - SHARED_INFO_LEN - TUN_PAD;
 
 /// A packet of so many bytes is put into one buffer (`tun_alloc_skb`: less than a page).
 fn tun_is_linear(packet: u32) -> bool {
-    TUN_PAD + packet < PAGE
+    TUN_PAD + packet < PAGE_SIZE
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
