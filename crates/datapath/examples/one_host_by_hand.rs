@@ -52,7 +52,7 @@ fn hand_in(host: &mut Host, now: Instant, port: Port, mut packet: Packet) -> Sai
     println!("{now:?} < {}", describe(&packet));
     match host.receive(now, port, &mut packet) {
         Rx::Taken => turn(host, now),
-        Rx::Forward(_) => unreachable!("only routers pass packets on"),
+        Rx::Queued | Rx::Forward(_) => unreachable!("only routers pass packets on"),
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | call | what it says |
 //! |---|---|
-//! | [`receive(now, port, &mut packet)`](host::Host::receive) | a packet has arrived; [`Rx`](node::Rx) tells whether it goes on from where it lies, or was taken in |
+//! | [`receive(now, port, &mut packet)`](host::Host::receive) | a packet has arrived; [`Rx`](node::Rx) tells whether it goes on from where it lies, waits in a queue, or was taken in |
 //! | a socket call, a change of settings | of the functions of [`host::Host`], or by [`socket::Sockets`] |
 //! | [`grant(now, port, packets)`](host::Host::grant) | a device begins with so much room |
 //! | [`credit(now, port)`](host::Host::credit) | a packet has left its device: there is room for one more |
@@ -15,8 +15,8 @@
 //! | [`poll(now, &mut place)`](host::Host::poll) | say the next thing: [`Poll`](node::Poll) |
 //!
 //! 1. After an input, the driver polls until [`Poll::Idle`](node::Poll::Idle) before time goes on.
-//!    Inputs of one moment may come together. After [`Rx::Forward`](node::Rx::Forward) and a
-//!    `credit_at` that is true there is nothing to hear.
+//!    Inputs of one moment may come together. After [`Rx::Forward`](node::Rx::Forward),
+//!    [`Rx::Queued`](node::Rx::Queued) and a `credit_at` that is true there is nothing to hear.
 //! 2. `Idle` names a time: without any input, the driver comes back no later than that.
 //! 3. A packet that went in comes out exactly once: it goes on (`Forward`, `Send`), it is dropped with
 //!    a reason (`Drop`), or a socket consumes it.

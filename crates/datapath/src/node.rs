@@ -35,6 +35,9 @@ pub enum Rx {
     /// It goes on as it is: the driver puts the very same packet on the wire of this port, one of
     /// whose credits it has used up. Nothing else has changed, so there is no need to poll.
     Forward(Port),
+    /// It waits in the queue of a port whose device has no room, and nothing else has changed: there
+    /// is no need to poll. What lies in its place is of no use any more.
+    Queued,
     /// The node has taken it in; what lies in its place is of no use any more.
     Taken,
 }

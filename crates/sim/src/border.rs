@@ -87,7 +87,7 @@ impl Partition {
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(id)) {
             Rx::Forward(out) => self.put_on_link(node, out, id),
-            Rx::Taken => self.pool.give_back(id),
+            Rx::Queued | Rx::Taken => self.pool.give_back(id),
         }
         self.pump(node);
     }

@@ -1,6 +1,6 @@
 //! What is due: something that a node, a link or an application will do, in few bytes.
 
-use crate::event::{EventId, ID_BITS, INDEX_BITS, Kind};
+use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use datapath::node::Port;
@@ -17,8 +17,9 @@ pub(crate) struct Due {
 /// The same in its epoch. Epochs hold very many of these, so they are small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// From the top: when, in ns after the epoch begins (32 bits); [`What::first`].
-    first: u64,
+    /// From the top: when, in ns after the epoch begins (32 bits); which event, in the order of those
+    /// at one time ([`What::first`]).
+    key: u64,
     /// [`What::second`].
     second: u64,
 }
@@ -26,58 +27,45 @@ pub(crate) struct Entry {
 /// What happens, and to whom. Whatever an arrival needs is here, so that nobody has to look at the link.
 #[derive(Clone, Copy, Debug)]
 struct What {
-    /// From the top: which event, in the order of those at one time (25 bits); damaged (1 bit); the first
-    /// bits of the number.
-    first: u32,
-    /// From the top: the node (22 bits); the port at which something arrives (16 bits); the other bits
-    /// of the number: that of the packet that arrives, or of what became ready.
+    /// Which event.
+    first: EventId,
+    /// From the top: the node (22 bits); the port at which something arrives (16 bits); whether it has been
+    /// damaged (1 bit); the number of the packet that arrives, or of what became ready.
     second: u64,
 }
 
 const PORT_BITS: u32 = 16;
-const NUMBER_BITS: u32 = u64::BITS - INDEX_BITS - PORT_BITS;
-const ID_SHIFT: u32 = u32::BITS - ID_BITS;
+/// Bits of the number of a packet, or of what became ready.
+pub(crate) const NUMBER_BITS: u32 = u64::BITS - INDEX_BITS - PORT_BITS - 1;
 /// What arrives has been damaged on the way.
-const DAMAGED: u32 = 1 << (ID_SHIFT - 1);
-/// The first bits of a number.
-const HIGH_NUMBER: u32 = DAMAGED - 1;
-const _: () = assert!(ID_SHIFT - 1 + NUMBER_BITS == u32::BITS);
+const DAMAGED: u64 = 1 << NUMBER_BITS;
+const NUMBER: u64 = DAMAGED - 1;
 
 impl What {
     #[inline]
-    fn new(id: EventId, (node, port): (NodeId, Port), number: u32) -> Self {
+    fn new(first: EventId, (node, port): (NodeId, Port), number: u32) -> Self {
         let place = u64::from(node.0) << PORT_BITS | u64::from(port.0);
-        Self { first: id.number() << ID_SHIFT, second: place << NUMBER_BITS }.with_number(number)
-    }
-
-    /// The same with another number.
-    #[inline]
-    fn with_number(self, number: u32) -> Self {
-        let low = (1 << NUMBER_BITS) - 1;
-        Self {
-            first: self.first & !HIGH_NUMBER | number >> NUMBER_BITS,
-            second: self.second & !low | u64::from(number) & low,
-        }
-    }
-
-    #[inline]
-    fn id(self) -> EventId {
-        EventId::of_number(self.first >> ID_SHIFT)
+        Self { first, second: place << (NUMBER_BITS + 1) | u64::from(number) }
     }
 
     #[inline]
     fn node(self) -> NodeId {
-        NodeId((self.second >> (PORT_BITS + NUMBER_BITS)) as u32)
+        NodeId((self.second >> (PORT_BITS + NUMBER_BITS + 1)) as u32)
     }
 
     #[inline]
     fn port(self) -> Port {
-        Port((self.second >> NUMBER_BITS) as u16)
+        Port((self.second >> (NUMBER_BITS + 1)) as u16)
     }
 
     #[inline]
     fn number(self) -> u32 {
-        (self.first & HIGH_NUMBER) << NUMBER_BITS | self.second as u32 & ((1 << NUMBER_BITS) - 1)
+        (self.second & NUMBER) as u32
+    }
+
+    #[inline]
+    fn is_damaged(self) -> bool {
+        self.second & DAMAGED != 0
     }
 }
 
@@ -98,14 +86,14 @@ impl Due {
         damaged: bool,
     ) -> Self {
         let mut what = What::new(EventId::new(Kind::Arrival, link.0), to, packet.0);
-        what.first |= if damaged { DAMAGED } else { 0 };
+        what.second |= if damaged { DAMAGED } else { 0 };
         Self { at, what }
     }
 
     /// The same in its epoch, so many ns after that begins.
     #[inline]
     pub fn entry(self, after_ns: u64) -> Entry {
-        Entry { first: after_ns << 32 | u64::from(self.what.first), second: self.what.second }
+        Entry { key: after_ns << 32 | u64::from(self.what.first.number()), second: self.what.second }
     }
 
     /// The same in the epoch that begins at `begin`.
@@ -116,7 +104,7 @@ impl Due {
 
     /// Which event.
     pub fn id(&self) -> EventId {
-        self.what.id()
+        self.what.first
     }
 
     /// Whose event it is.
@@ -127,14 +115,15 @@ impl Due {
     /// The same with everything numbered anew.
     pub fn renumbered(self, id: EventId, node: NodeId) -> Self {
         let mut what = What::new(id, (node, self.what.port()), self.what.number());
-        what.first |= self.what.first & DAMAGED;
+        what.second |= self.what.second & DAMAGED;
         Self { what, ..self }
     }
 
     /// The same with the arriving packet in this place.
     #[inline]
     pub fn with_packet(self, packet: PacketId) -> Self {
-        Self { what: self.what.with_number(packet.0), ..self }
+        let second = self.what.second & !NUMBER | u64::from(packet.0);
+        Self { what: What { second, ..self.what }, ..self }
     }
 
     /// On which link a packet arrives, if one does.
@@ -163,13 +152,13 @@ impl Entry {
 
     #[inline]
     fn what(&self) -> What {
-        What { first: self.first as u32, second: self.second }
+        What { first: self.id(), second: self.second }
     }
 
     /// Which event, in the order of those at one time.
     #[inline]
     pub fn id(&self) -> EventId {
-        self.what().id()
+        EventId::of_number(self.key as u32)
     }
 
     /// Whose event it is.
@@ -199,7 +188,7 @@ impl Entry {
     /// Whether the packet that arrives is damaged.
     #[inline]
     pub fn is_damaged(&self) -> bool {
-        self.first as u32 & DAMAGED != 0
+        self.what().is_damaged()
     }
 
     /// The number that [`notification`](Self::notification) was given.
@@ -211,14 +200,14 @@ impl Entry {
     /// When, in ns after the epoch begins.
     #[inline]
     pub fn after_ns(&self) -> u32 {
-        (self.first >> 32) as u32
+        (self.key >> 32) as u32
     }
 
     /// What entries are ordered by: when, from bit 32 on, then which event. Those that are equal in this
     /// keep their order.
     #[inline]
     pub fn key(&self) -> u64 {
-        self.first & !u64::from(DAMAGED | HIGH_NUMBER)
+        self.key
     }
 
     /// As it was before it came to the epoch that begins at `begin`.
@@ -236,7 +225,8 @@ mod tests {
         #[test]
         fn what_an_entry_was_made_of_comes_out_of_it(
             (link, node, port) in (0u32..1 << INDEX_BITS, 0u32..1 << INDEX_BITS, any::<u16>()),
-            (packet, other, after_ns) in (any::<u32>(), any::<u32>(), any::<u32>()),
+            (packet, other) in (0u32..1 << NUMBER_BITS, 0u32..1 << NUMBER_BITS),
+            after_ns: u32,
             damaged in any::<bool>(),
         ) {
             let begin = Instant::from_nanos(7);

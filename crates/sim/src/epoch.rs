@@ -8,7 +8,7 @@
 //! that a node, and the code that it needs, comes to the caches once an epoch, and that what comes
 //! next is known far ahead.
 
-use crate::due::Entry;
+use crate::due::{Entry, NUMBER_BITS};
 use crate::event::EventId;
 use crate::groups::Groups;
 use crate::link::NodeId;
@@ -69,6 +69,7 @@ impl Epoch {
         part.pending.sort_by_key(|ready| ready.rank);
         core::mem::swap(&mut self.notified, &mut part.pending);
         let after_ns = (part.pending_at - part.begin).as_nanos() as u32;
+        assert!(self.notified.len() >> NUMBER_BITS == 0, "more than thirty million ready at a time");
         for (number, ready) in (0..).zip(&self.notified) {
             self.entries.push(Entry::notification(after_ns, ready.node, number));
         }

@@ -49,9 +49,6 @@ pub(crate) struct EventId(u32);
 
 /// Bits of an index.
 pub(crate) const INDEX_BITS: u32 = 22;
-/// Bits of an [`EventId`].
-pub(crate) const ID_BITS: u32 = INDEX_BITS + 3;
-const _: () = assert!(KINDS.len() == 1 << (ID_BITS - INDEX_BITS));
 
 /// The index of what is added as number `count` of its kind.
 pub(crate) fn new_index(count: usize) -> u32 {

@@ -324,7 +324,8 @@ impl Partition {
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
-            Rx::Taken => {
+            Rx::Queued if !self.one_machine => self.pool.give_back(packet),
+            Rx::Queued | Rx::Taken => {
                 self.pool.give_back(packet);
                 self.pump(node);
             }

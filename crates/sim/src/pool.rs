@@ -4,6 +4,7 @@
 //! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
 //! latest first, while they are still in the caches.
 
+use crate::due::NUMBER_BITS;
 use datapath::packet::{Packet, Places};
 
 /// The number of a packet in the pool.
@@ -31,7 +32,14 @@ impl Pool {
             }
             return PacketId(index);
         }
-        PacketId(self.slots.add())
+        self.add()
+    }
+
+    #[inline(never)]
+    fn add(&mut self) -> PacketId {
+        let index = self.slots.add();
+        assert!(index >> NUMBER_BITS == 0, "more than thirty million packets at a time");
+        PacketId(index)
     }
 
     #[inline]

@@ -238,7 +238,8 @@ impl Host {
         }
         if !self.goes_past_queue(now, index, place) {
             self.enqueue(now, index, place);
-            return Rx::Taken;
+            let follows = self.busy || self.fib_touched || self.out.may_tell();
+            return if follows { Rx::Taken } else { Rx::Queued };
         }
         // What has been said before, or may still be, comes first.
         if self.busy || self.fib_touched {

@@ -150,7 +150,7 @@ impl<'a> Bench<'a> {
         let Ok(mut packet) = Packet::parse_ethernet(Frame::lying_in(&frame, 0)) else { return };
         drop(frame);
         match self.host.receive(self.now, Port(port), &mut packet) {
-            Rx::Taken => {}
+            Rx::Queued | Rx::Taken => {}
             Rx::Forward(to) => self.leaves(to, &packet),
         }
         self.turn();

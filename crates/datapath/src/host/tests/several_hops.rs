@@ -34,7 +34,7 @@ fn ways(host: &mut Host, now: Instant) -> Vec<u16> {
         let mut packet = of_flow(flow);
         match host.receive(now, Port(0), &mut packet) {
             Rx::Forward(port) => port.0,
-            Rx::Taken => sent(host, now).first().expect("it has a way").0,
+            Rx::Queued | Rx::Taken => sent(host, now).first().expect("it has a way").0,
         }
     };
     (0..FLOWS).map(way).collect()
