@@ -58,6 +58,11 @@ impl Host {
         let mut turns = 0;
         loop {
             let next = self.next_timer();
+            let due = next.min(self.completes_at);
+            if due > now && self.out.is_empty() && !self.fib_touched {
+                self.busy = false;
+                return Poll::Idle(next);
+            }
             if next <= now || self.fib_touched || self.out.may_send() {
                 self.busy = true;
                 if let Some(port) = self.next_packet(now, place) {

@@ -39,7 +39,7 @@ struct Unusual {
 pub(super) struct Direct {
     /// The first that is not out yet.
     next: u32,
-    /// Just past the last.
+    /// Just past the last; 0 if all are out.
     end: u32,
     places: Vec<Packet>,
     ports: Vec<Port>,
@@ -71,30 +71,32 @@ impl Direct {
     /// Moves the oldest packet to `place` and gives its port.
     #[inline]
     pub fn pop_into(&mut self, place: &mut Packet) -> Option<Port> {
-        if self.is_empty() {
+        if self.end == 0 {
             return None;
         }
         let next = self.next as usize;
         self.places[next].move_to(place);
         self.next += 1;
-        if self.is_empty() {
+        if self.next == self.end {
             (self.next, self.end) = (0, 0);
         }
         Some(self.ports[next])
     }
-
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.next == self.end
-    }
 }
 
 impl Outbox {
+    /// Nothing waits, in all that most hosts ever have to say.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        let said = self.dropped.len() | self.ready.len();
+        self.direct.end as usize | self.sending.len() | said == 0 && self.unusual.is_none()
+    }
+
     /// Something may be to be sent, or to be taken in by the host itself.
     #[inline]
     pub fn may_send(&self) -> bool {
         let unusual = self.unusual.as_ref();
-        !(self.direct.is_empty() && self.sending.is_empty())
+        self.direct.end as usize | self.sending.len() != 0
             || unusual.is_some_and(|it| !it.looped_back.is_empty())
     }
 

@@ -124,12 +124,13 @@ impl Room {
 
     /// The first packet is gone, and the next is the first.
     fn next(&mut self) {
-        let told = self.completes_at == Instant::FAR_FUTURE;
+        let deferred = self.completes_at < Instant::FAR_FUTURE;
         let behind = self.behind_mut();
-        if told {
+        if deferred {
+            behind.deferred = behind.deferred.saturating_sub(1);
+        } else {
             behind.refused = behind.refused.saturating_sub(1);
         }
-        behind.deferred = behind.deferred.saturating_sub(1);
         let next = behind.packets.pop_front();
         self.more = !behind.packets.is_empty() || behind.refused > 0;
         self.holds = next.is_some();
