@@ -10,7 +10,7 @@ use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
 use crate::machine::Machine;
-use crate::pool::{PacketId, Pool};
+use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
 use crate::state::{AppState, NodeState};
@@ -56,8 +56,8 @@ pub(crate) struct Partition {
     pub nodes: Vec<NodeState>,
     pub links: Vec<Link>,
     pub pool: Pool,
-    /// A place in the pool for what a node is about to send.
-    place: PacketId,
+    /// A place for what a node is about to send.
+    place: Box<Packet>,
     pub apps: Vec<AppState>,
     /// What is elsewhere, if anything is.
     pub border: Option<Box<Border>>,
@@ -129,7 +129,6 @@ impl Ord for Own {
 
 impl Partition {
     pub fn new() -> Self {
-        let mut pool = Pool::default();
         Self {
             now: Instant::ZERO,
             rank: Rank::of_event(0, 0),
@@ -146,8 +145,8 @@ impl Partition {
             pending_at: Instant::FAR_FUTURE,
             nodes: Vec::new(),
             links: Vec::new(),
-            place: pool.reserve(),
-            pool,
+            place: Box::default(),
+            pool: Pool::default(),
             apps: Vec::new(),
             border: None,
             watchers: Vec::new(),
@@ -359,15 +358,15 @@ impl Partition {
         let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            match host.poll(self.now, self.pool.get_mut(self.place)) {
+            match host.poll(self.now, &mut self.place) {
                 Poll::Idle(until) => break until,
                 Poll::Send { port, .. } => {
-                    let packet = core::mem::replace(&mut self.place, self.pool.reserve());
+                    let packet = self.pool.put(&mut self.place);
                     self.put_on_link(node, port, packet);
                     told = WithoutSending::default();
                     continue;
                 }
-                Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
+                Poll::Drop(reason) => self.on_node_drop(node, reason),
                 Poll::Ready(ready) => self.note_ready(node, ready),
                 Poll::Event(event) => self.note_event(node, &event),
             }
@@ -434,11 +433,10 @@ impl Partition {
     }
 
     #[inline(never)]
-    fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
-        let packet = self.pool.get(id);
-        self.stats.node_drops += u64::from(packet.segments());
-        self.log.note_drop(self.turn(), DropPlace::Node(node), reason, packet);
-        self.pool.release_frame(id);
+    fn on_node_drop(&mut self, node: NodeId, reason: Reason) {
+        self.stats.node_drops += u64::from(self.place.segments());
+        self.log.note_drop(self.turn(), DropPlace::Node(node), reason, &self.place);
+        release_frame(&mut self.place);
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! latest first, while they are still in the caches.
 
 use crate::due::NUMBER_BITS;
-use datapath::packet::{Packet, Places};
+use datapath::packet::Packet;
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,8 @@ const AHEAD: usize = 4;
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    slots: Places,
+    #[expect(clippy::vec_box, reason = "packets do not move when there are more of them")]
+    slots: Vec<Box<Packet>>,
     free: Vec<u32>,
 }
 
@@ -28,7 +29,7 @@ impl Pool {
         if let Some(index) = self.free.pop() {
             let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
             if let Some(soon) = soon {
-                self.slots.get(soon).prefetch();
+                self.slots[soon as usize].prefetch();
             }
             return PacketId(index);
         }
@@ -37,22 +38,31 @@ impl Pool {
 
     #[inline(never)]
     fn add(&mut self) -> PacketId {
-        let index = self.slots.add();
+        let index = self.slots.len() as u32;
         assert!(index >> NUMBER_BITS == 0, "more than thirty million packets at a time");
+        self.slots.push(Box::default());
         PacketId(index)
+    }
+
+    /// Takes the packet that lies in `place`, for which there is another place then.
+    #[inline]
+    pub fn put(&mut self, place: &mut Box<Packet>) -> PacketId {
+        let id = self.reserve();
+        core::mem::swap(&mut self.slots[id.0 as usize], place);
+        id
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         let id = self.reserve();
-        *self.slots.get_mut(id.0) = packet;
+        *self.get_mut(id) = packet;
         id
     }
 
     #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        self.slots.get_mut(id.0).take()
+        self.get_mut(id).take()
     }
 
     /// The place of a packet that a node has taken is free again.
@@ -64,17 +74,8 @@ impl Pool {
     /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
-        self.release_frame(id);
+        release_frame(self.get_mut(id));
         self.give_back(id);
-    }
-
-    /// The frame of what lies in a place that is of no use any more is held no longer.
-    #[inline]
-    pub fn release_frame(&mut self, id: PacketId) {
-        let frame = &mut self.slots.get_mut(id.0).body.frame;
-        if frame.is_some() {
-            *frame = None;
-        }
     }
 
     /// How many packets there have been at a time.
@@ -85,11 +86,19 @@ impl Pool {
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        self.slots.get(id.0)
+        &self.slots[id.0 as usize]
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        self.slots.get_mut(id.0)
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+/// The frame of what lies in a place that is of no use any more is held no longer.
+#[inline]
+pub(crate) fn release_frame(place: &mut Packet) {
+    if place.body.frame.is_some() {
+        place.body.frame = None;
     }
 }

@@ -129,13 +129,13 @@ impl Connection {
             }
             return;
         }
-        if !seg.has(TcpFlags::ACK | TcpFlags::RST | TcpFlags::SYN) {
-            return;
-        }
-        if !self.validate(seg, cx) {
-            return;
-        }
+        // A predicted one is valid.
         let predicted = self.is_predicted(seg);
+        if !predicted
+            && (!seg.has(TcpFlags::ACK | TcpFlags::RST | TcpFlags::SYN) || !self.validate(seg, cx))
+        {
+            return;
+        }
         // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
         let is_only_data = predicted && seg.len > 0 && seg.tcp.ack == self.snd.una;
         self.ecn_received(seg);
