@@ -56,8 +56,8 @@ pub(crate) struct Partition {
     pub nodes: Vec<NodeState>,
     pub links: Vec<Link>,
     pub pool: Pool,
-    /// A place for what a node is about to send.
-    place: Box<Packet>,
+    /// A place in the pool for what a node is about to send.
+    place: PacketId,
     pub apps: Vec<AppState>,
     /// What is elsewhere, if anything is.
     pub border: Option<Box<Border>>,
@@ -129,6 +129,7 @@ impl Ord for Own {
 
 impl Partition {
     pub fn new() -> Self {
+        let mut pool = Pool::default();
         Self {
             now: Instant::ZERO,
             rank: Rank::of_event(0, 0),
@@ -145,8 +146,8 @@ impl Partition {
             pending_at: Instant::FAR_FUTURE,
             nodes: Vec::new(),
             links: Vec::new(),
-            place: Box::default(),
-            pool: Pool::default(),
+            place: pool.reserve(),
+            pool,
             apps: Vec::new(),
             border: None,
             watchers: Vec::new(),
@@ -358,10 +359,10 @@ impl Partition {
         let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            match host.poll(self.now, &mut self.place) {
+            match host.poll(self.now, self.pool.get_mut(self.place)) {
                 Poll::Idle(until) => break until,
                 Poll::Send { port, .. } => {
-                    let packet = self.pool.put(&mut self.place);
+                    let packet = core::mem::replace(&mut self.place, self.pool.reserve());
                     self.put_on_link(node, port, packet);
                     told = WithoutSending::default();
                     continue;
@@ -434,9 +435,11 @@ impl Partition {
 
     #[inline(never)]
     fn on_node_drop(&mut self, node: NodeId, reason: Reason) {
-        self.stats.node_drops += u64::from(self.place.segments());
-        self.log.note_drop(self.turn(), DropPlace::Node(node), reason, &self.place);
-        release_frame(&mut self.place);
+        let place = self.pool.get_mut(self.place);
+        self.stats.node_drops += u64::from(place.segments());
+        let turn = Turn { at: self.now, rank: self.rank };
+        self.log.note_drop(turn, DropPlace::Node(node), reason, place);
+        release_frame(place);
     }
 
     #[inline]

@@ -14,11 +14,15 @@ pub(crate) struct PacketId(pub(crate) u32);
 /// So many places beforehand the caches are asked for a free one.
 const AHEAD: usize = 4;
 
+/// So many places come at a time, and never move.
+const BLOCK: usize = 1024;
+
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    #[expect(clippy::vec_box, reason = "packets do not move when there are more of them")]
-    slots: Vec<Box<Packet>>,
+    blocks: Vec<Box<[Packet; BLOCK]>>,
+    /// How many places there are.
+    len: usize,
     free: Vec<u32>,
 }
 
@@ -29,7 +33,7 @@ impl Pool {
         if let Some(index) = self.free.pop() {
             let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
             if let Some(soon) = soon {
-                self.slots[soon as usize].prefetch();
+                self.get(PacketId(soon)).prefetch();
             }
             return PacketId(index);
         }
@@ -38,18 +42,13 @@ impl Pool {
 
     #[inline(never)]
     fn add(&mut self) -> PacketId {
-        let index = self.slots.len() as u32;
-        assert!(index >> NUMBER_BITS == 0, "more than thirty million packets at a time");
-        self.slots.push(Box::default());
-        PacketId(index)
-    }
-
-    /// Takes the packet that lies in `place`, for which there is another place then.
-    #[inline]
-    pub fn put(&mut self, place: &mut Box<Packet>) -> PacketId {
-        let id = self.reserve();
-        core::mem::swap(&mut self.slots[id.0 as usize], place);
-        id
+        assert!(self.len >> NUMBER_BITS == 0, "more than thirty million packets at a time");
+        if self.len.is_multiple_of(BLOCK) {
+            let block: Box<[Packet]> = (0..BLOCK).map(|_| Packet::default()).collect();
+            self.blocks.push(block.try_into().expect("that many"));
+        }
+        self.len += 1;
+        PacketId(self.len as u32 - 1)
     }
 
     #[inline]
@@ -81,17 +80,17 @@ impl Pool {
     /// How many packets there have been at a time.
     #[inline]
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        &self.slots[id.0 as usize]
+        &self.blocks[id.0 as usize / BLOCK][id.0 as usize % BLOCK]
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.slots[id.0 as usize]
+        &mut self.blocks[id.0 as usize / BLOCK][id.0 as usize % BLOCK]
     }
 }
 
