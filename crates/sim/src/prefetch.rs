@@ -22,12 +22,14 @@ const PACKETS_PER_HOST: usize = 32;
 /// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only
 /// cost.
 const NEARBY: usize = 16384;
+/// Until there are so many, those of some thousand flows, the caches hold what routers need, which is less.
+const FOR_ROUTERS: usize = 16 * NEARBY;
 
 impl Partition {
-    /// Whether what takes turns here is more than the caches nearby hold.
-    #[inline]
-    pub fn exceeds_caches(&self) -> bool {
-        self.pool.len() + PACKETS_PER_HOST * self.nodes.len() > NEARBY
+    /// Whether what takes turns here is more than the caches nearby hold: for hosts, and for routers.
+    pub fn exceeds_caches(&self) -> (bool, bool) {
+        let size = self.pool.len() + PACKETS_PER_HOST * self.nodes.len();
+        (size > NEARBY, size > FOR_ROUTERS)
     }
 
     /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
