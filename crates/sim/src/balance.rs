@@ -7,6 +7,7 @@
 
 use crate::divide::Places;
 use crate::link::NodeId;
+use std::time;
 
 /// What a packet costs at a node of which nothing is known.
 pub(crate) const COST: u64 = 1_000;
@@ -18,22 +19,24 @@ pub(crate) struct Balance {
     costs: Vec<u64>,
     /// By partition, how long it took so far, ns.
     busy_nanos: Vec<u64>,
-    /// How often the world may still be divided anew for balance alone.
-    left: u32,
+    /// How long the threads are measured, ns, before it is asked whether the work is uneven; `None` if it never is.
+    span_nanos: Option<u64>,
+    /// While the world is being divided anew: since when.
+    settled_at: Option<time::Instant>,
 }
 
-/// So long the threads are measured.
+/// So long the threads are measured first, then twice as long, and so on.
 const MEASURED_NANOS: u64 = 100_000_000;
+/// But so many times as long as dividing the world has taken.
+const PER_DIVISION: u32 = 32;
 /// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
 const WORTH_PERCENT: u64 = 5;
-/// It is tried so often.
-const TRIES: u32 = 3;
 
 impl Balance {
     /// Nothing is known yet. If not `adaptive`, it stays so.
     pub fn new(adaptive: bool) -> Self {
-        let left = if adaptive { TRIES } else { 0 };
-        Self { costs: Vec::new(), busy_nanos: Vec::new(), left }
+        let span_nanos = adaptive.then_some(MEASURED_NANOS);
+        Self { costs: Vec::new(), busy_nanos: Vec::new(), span_nanos, settled_at: None }
     }
 
     /// What a packet costs at a node.
@@ -41,11 +44,16 @@ impl Balance {
         self.costs.get(node.0 as usize).copied().unwrap_or(COST)
     }
 
+    /// The world is divided, which began when [`settle`](Self::settle) was called.
+    pub fn divided(&mut self) {
+        let took = self.settled_at.take().map_or(time::Duration::ZERO, |at| at.elapsed());
+        let least = (took * PER_DIVISION).as_nanos() as u64;
+        self.span_nanos = self.span_nanos.map(|span| span.max(least));
+    }
+
     /// An epoch took so long, thread by thread. True if the world is to be divided anew.
     pub fn count(&mut self, busy_nanos: impl Iterator<Item = u64>) -> bool {
-        if self.left == 0 {
-            return false;
-        }
+        let Some(span_nanos) = self.span_nanos else { return false };
         for (part, nanos) in busy_nanos.enumerate() {
             if part == self.busy_nanos.len() {
                 self.busy_nanos.push(0);
@@ -53,12 +61,12 @@ impl Balance {
             self.busy_nanos[part] += nanos;
         }
         let total: u64 = self.busy_nanos.iter().sum();
-        if total < MEASURED_NANOS {
+        if total < span_nanos {
             return false;
         }
         let most = self.busy_nanos.iter().copied().max().unwrap_or(0);
         let uneven = most * self.busy_nanos.len() as u64 * 100 > total * (100 + WORTH_PERCENT);
-        self.left -= 1;
+        self.span_nanos = span_nanos.checked_mul(2);
         if !uneven {
             self.busy_nanos.clear();
         }
@@ -68,6 +76,7 @@ impl Balance {
     /// Takes what was measured into account, before the world, in which everything stands at these
     /// places, is divided anew.
     pub fn settle(&mut self, places: &Places) {
+        self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !places.is_empty() {
             let parts = self.busy_nanos.len() as u64;
@@ -96,10 +105,16 @@ mod tests {
     }
 
     #[test]
-    fn it_is_tried_three_times_at_most() {
+    fn it_is_tried_after_twice_as_long_each_time() {
         let mut balance = Balance::new(true);
-        let tries = (0..10).filter(|_| balance.count([0, 1 << 40].into_iter())).count();
-        assert_eq!(tries, 3);
+        let mut tries = Vec::new();
+        for tenths in 1..=40 {
+            if balance.count([0, MEASURED_NANOS].into_iter()) {
+                tries.push(tenths);
+                balance.settle(&Places::default());
+            }
+        }
+        assert_eq!(tries, [1, 3, 7, 15, 31]);
         assert!(!Balance::new(false).count([0, 1 << 40].into_iter()));
     }
 }

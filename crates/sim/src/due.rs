@@ -93,7 +93,10 @@ impl Due {
     /// The same in its epoch, so many ns after that begins.
     #[inline]
     pub fn entry(self, after_ns: u64) -> Entry {
-        Entry { key: after_ns << 32 | u64::from(self.what.first.number()), second: self.what.second }
+        Entry {
+            key: after_ns << 32 | u64::from(self.what.first.number()),
+            second: self.what.second,
+        }
     }
 
     /// The same in the epoch that begins at `begin`.

@@ -114,6 +114,7 @@ impl World {
             share.epoch.groups = groups;
         }
         self.ask_observers();
+        self.chooser.balance.divided();
     }
 
     /// Works off the next epoch in which something happens, up to `end`, from `done` on, before which
