@@ -1,11 +1,12 @@
 //! Everything that is to happen, by the epoch in which it does.
 //!
-//! Epochs are equally long. The next 64 have a list each; behind these, a list holds what lies in 64
-//! of them, then in 64 times 64, and so on, as in the kernel's timer wheel. An entry goes to the end of
-//! its list, whatever the order in which entries come. When time enters what a list covers, it is
-//! spread over the lists below it. So what is far ahead costs a few moves and no comparison, however
-//! much there is of it, and what happens at one time keeps the order in which it came. An epoch's
-//! entries are sorted when its turn comes.
+//! Epochs are equally long, and 64 of them are a stretch. Those of this stretch and of the next one have a
+//! list each; behind these, a list holds what lies in a stretch, then in 64 stretches, and so on, as in the
+//! kernel's timer wheel. An entry goes to the end of its list, whatever the order in which entries come. When
+//! time enters the stretch before what a list covers, that is spread over the lists below it. So what is far ahead
+//! costs a few moves and no comparison, however much there is of it, and what happens at one time keeps the
+//! order in which it came. What is no further than 64 epochs ahead, as most of what is on its way, is not moved
+//! at all. An epoch's entries are sorted when its turn comes.
 
 use crate::due::{Due, Entry};
 use crate::link::LinkId;
@@ -22,20 +23,24 @@ pub(crate) struct Calendar {
     per_width: u64,
     /// Number of the epoch that is next; those before it are empty.
     next: u64,
-    /// Lists of the epochs whose numbers differ from the next one's in the last six bits only.
+    /// The number of the last stretch whose epochs have lists of their own: the one after that of the next
+    /// epoch.
+    horizon: u64,
+    /// Those lists.
     near: Level<Entry>,
-    /// Of those whose numbers differ in the last twelve bits, and so on.
+    /// Lists of the stretches whose numbers differ from that one's in the last six bits only, then of those whose
+    /// numbers differ in the last twelve bits, and so on.
     far: Vec<Level<Due>>,
     /// What lies behind all these.
     beyond: Vec<Due>,
 }
 
-/// 64 lists, and blocks of lists that were emptied: few lists are in use at a time.
+/// Lists, and blocks of lists that were emptied: few lists are in use at a time.
 #[derive(Debug)]
 struct Level<T> {
     lists: Vec<List<T>>,
     /// Which lists hold something.
-    filled: u64,
+    filled: u128,
     spare: Vec<Vec<T>>,
 }
 
@@ -54,14 +59,17 @@ const ROOM: usize = 256;
 const FIRST_BLOCKS: usize = 2;
 /// So many bits of an epoch's number choose a list.
 const BITS: u32 = 6;
+/// So many lists there are for single epochs: those of two stretches.
+const NEAR: usize = 2 << BITS;
+const _: () = assert!(NEAR == u128::BITS as usize);
 /// So many levels there are behind the nearest.
 const FAR_LEVELS: usize = 5;
 
 impl<T> Level<T> {
-    fn new() -> Self {
-        let mut spare = Vec::with_capacity(1 + (1 << BITS));
+    fn new(lists: usize) -> Self {
+        let mut spare = Vec::with_capacity(1 + lists);
         spare.extend((0..FIRST_BLOCKS).map(|_| Vec::with_capacity(ROOM)));
-        let lists = (0..1 << BITS).map(|_| List { full: Vec::new(), last: Vec::new() });
+        let lists = (0..lists).map(|_| List { full: Vec::new(), last: Vec::new() });
         Self { lists: lists.collect(), filled: 0, spare }
     }
 
@@ -69,10 +77,11 @@ impl<T> Level<T> {
     fn push(&mut self, place: usize, item: T) {
         let list = &mut self.lists[place];
         if list.last.len() == list.last.capacity() {
+            // An empty list has no room.
+            self.filled |= 1 << place;
             list.add_block(&mut self.spare);
         }
         list.last.push(item);
-        self.filled |= 1 << place;
     }
 
     /// Hands over what a list holds, in order, and its blocks are free.
@@ -95,10 +104,11 @@ impl<T> Level<T> {
         (filled != 0).then(|| filled.trailing_zeros() as usize)
     }
 
+    /// Lists from which all was taken out have no room.
     fn note_emptied(&mut self) {
-        for (place, list) in self.lists.iter().enumerate() {
-            if list.iter().next().is_none() {
-                self.filled &= !(1 << place);
+        for place in 0..self.lists.len() {
+            if self.lists[place].iter().next().is_none() {
+                self.drain(place, |_| {});
             }
         }
     }
@@ -126,10 +136,22 @@ impl<T> List<T> {
     }
 }
 
-/// Which list of a level an epoch belongs to.
+/// Which of the lists of single epochs an epoch has.
 #[inline]
-fn place_at(level: usize, number: u64) -> usize {
-    (number >> (BITS * level as u32)) as usize & ((1 << BITS) - 1)
+fn near_place(number: u64) -> usize {
+    number as usize % NEAR
+}
+
+/// The stretch that an epoch belongs to.
+#[inline]
+fn stretch_of(number: u64) -> u64 {
+    number >> BITS
+}
+
+/// Which list of a far level a stretch belongs to.
+#[inline]
+fn far_place(level: usize, stretch: u64) -> usize {
+    (stretch >> (BITS * level as u32)) as usize & ((1 << BITS) - 1)
 }
 
 impl Calendar {
@@ -139,11 +161,13 @@ impl Calendar {
             width,
             per_width: u64::MAX / width,
             next: 0,
-            near: Level::new(),
-            far: (0..FAR_LEVELS).map(|_| Level::new()).collect(),
+            horizon: 0,
+            near: Level::new(NEAR),
+            far: (0..FAR_LEVELS).map(|_| Level::new(1 << BITS)).collect(),
             beyond: Vec::new(),
         };
         calendar.next = calendar.number(now);
+        calendar.horizon = stretch_of(calendar.next) + 1;
         calendar
     }
 
@@ -178,36 +202,37 @@ impl Calendar {
     pub fn push(&mut self, due: Due) {
         let (number, after_ns) = self.place(due.at);
         debug_assert!(number >= self.next, "the epoch is over");
-        if (number ^ self.next) >> BITS == 0 {
-            self.near.push(place_at(0, number), due.entry(after_ns));
+        if stretch_of(number) <= self.horizon {
+            self.near.push(near_place(number), due.entry(after_ns));
         } else {
-            self.push_far(number, due);
+            self.push_far(stretch_of(number), due);
         }
     }
 
     #[inline(never)]
-    fn push_far(&mut self, number: u64, due: Due) {
-        let level = (number ^ self.next).ilog2() / BITS;
-        match self.far.get_mut(level as usize - 1) {
-            Some(far) => far.push(place_at(level as usize, number), due),
+    fn push_far(&mut self, stretch: u64, due: Due) {
+        let level = ((stretch ^ self.horizon).ilog2() / BITS) as usize;
+        match self.far.get_mut(level) {
+            Some(far) => far.push(far_place(level, stretch), due),
             None => self.beyond.push(due),
         }
     }
 
     /// The number of the first epoch in which something may be due; `None` if nothing is.
     pub fn first(&self) -> Option<u64> {
-        let near = self.near.first_from(place_at(0, self.next));
-        if let Some(place) = near {
-            return Some(self.next >> BITS << BITS | place as u64);
+        let near = self.near.filled.rotate_right(near_place(self.next) as u32);
+        if near != 0 {
+            return Some(self.next + u64::from(near.trailing_zeros()));
         }
-        for (level, far) in (1..).zip(&self.far) {
+        for (level, far) in self.far.iter().enumerate() {
             let below = BITS * level as u32;
-            if let Some(place) = far.first_from(place_at(level, self.next)) {
-                return Some((self.next >> below >> BITS << BITS | place as u64) << below);
+            if let Some(place) = far.first_from(far_place(level, self.horizon)) {
+                let stretch = (self.horizon >> below >> BITS << BITS | place as u64) << below;
+                return Some(stretch << BITS);
             }
         }
-        let below = BITS * (1 + FAR_LEVELS as u32);
-        (!self.beyond.is_empty()).then(|| ((self.next >> below) + 1) << below)
+        let below = BITS * FAR_LEVELS as u32;
+        (!self.beyond.is_empty()).then(|| ((self.horizon >> below) + 1) << below << BITS)
     }
 
     /// Moves what is due before `end` in epoch `number` to `out`, in no particular order but that of
@@ -215,7 +240,7 @@ impl Calendar {
     pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
         self.advance(number);
         let begin = self.begin(number);
-        let place = place_at(0, number);
+        let place = near_place(number);
         if self.near.filled & 1 << place == 0 {
             return;
         }
@@ -229,47 +254,55 @@ impl Calendar {
         }
     }
 
-    /// Epoch `number` is next: what lay in a list with it is spread.
+    /// Epoch `number` is next: what lies in its stretch and in the next one is spread.
     #[inline]
     fn advance(&mut self, number: u64) {
-        let changed = number ^ self.next;
         self.next = number;
-        if changed >> BITS != 0 {
-            self.spread(number, changed.ilog2() / BITS);
+        let stretch = stretch_of(number);
+        if stretch >= self.horizon {
+            self.go_to(stretch);
+            self.go_to(stretch + 1);
         }
     }
 
-    /// Spreads the list of `level` that `number` belongs to. Those below it are empty: they were for
-    /// epochs that are over.
+    /// Single epochs have lists up to this stretch. The list that it belongs to is spread; those below that are
+    /// empty: they were for stretches that are over.
     #[inline(never)]
-    fn spread(&mut self, number: u64, level: u32) {
-        let Some(far) = self.far.get_mut(level as usize - 1) else {
+    fn go_to(&mut self, stretch: u64) {
+        let changed = core::mem::replace(&mut self.horizon, stretch) ^ stretch;
+        let Some(level) = changed.checked_ilog2().map(|log| (log / BITS) as usize) else { return };
+        let Some(far) = self.far.get_mut(level) else {
             for due in core::mem::take(&mut self.beyond) {
                 self.push(due);
             }
             return;
         };
-        let place = place_at(level as usize, number);
+        let place = far_place(level, stretch);
         let list = &mut far.lists[place];
         let (mut full, last) = (core::mem::take(&mut list.full), core::mem::take(&mut list.last));
         far.filled &= !(1 << place);
         for mut block in full.drain(..).chain([last]) {
             block.drain(..).for_each(|due| self.push(due));
             if block.capacity() > 0 {
-                self.far[level as usize - 1].spare.push(block);
+                self.far[level].spare.push(block);
             }
         }
         // Its room is for the next time.
-        self.far[level as usize - 1].lists[place].full = full;
+        self.far[level].lists[place].full = full;
+    }
+
+    /// The epochs from the next one on whose lists may be in use.
+    fn near_numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        self.next..(self.horizon + 1) << BITS
     }
 
     /// Takes out whatever arrives on `link`, in the order of arrival.
     pub fn sever(&mut self, link: LinkId) -> Vec<PacketId> {
         let mut severed: Vec<Due> = Vec::new();
         let mine = |due: &Due| due.link_of_arrival() == Some(link);
-        let base = self.next >> BITS << BITS;
-        for (number, list) in (base..).zip(&mut self.near.lists) {
-            let begin = Instant::from_nanos(number * self.width);
+        for number in self.near_numbers() {
+            let list = &mut self.near.lists[near_place(number)];
+            let begin = Instant::from_nanos(number.saturating_mul(self.width));
             list.extract(|entry| mine(&entry.due(begin)), |entry| severed.push(entry.due(begin)));
         }
         self.near.note_emptied();
@@ -291,10 +324,9 @@ impl Calendar {
 
     /// Everything, that of one time in the order in which it came.
     pub fn iter(&self) -> impl Iterator<Item = Due> {
-        let base = self.next >> BITS << BITS;
-        let near = (base..).zip(&self.near.lists).flat_map(|(number, list)| {
+        let near = self.near_numbers().flat_map(|number| {
             let begin = self.begin(number);
-            list.iter().map(move |entry| entry.due(begin))
+            self.near.lists[near_place(number)].iter().map(move |entry| entry.due(begin))
         });
         let far = self.far.iter().flat_map(|far| far.lists.iter().flat_map(List::iter));
         near.chain(far.copied()).chain(self.beyond.iter().copied())
@@ -314,6 +346,21 @@ mod tests {
     use crate::link::NodeId;
     use datapath::node::Port;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_a_stretch_ahead_is_not_moved() {
+        let mut calendar = Calendar::new(10, Instant::ZERO);
+        let mut out = Vec::new();
+        for number in 0..1_000 {
+            calendar.take(number, calendar.begin(number + 1), &mut out);
+            let at = calendar.begin(number + (1 << BITS));
+            let to = (NodeId(0), Port(0));
+            calendar.push(Due::arrival(at, LinkId(0), to, PacketId(number as u32), false));
+            assert!(calendar.far.iter().all(|far| far.filled == 0));
+        }
+        let packets = out.iter().map(|entry| entry.packet().0);
+        assert!(packets.eq(0..1_000 - (1 << BITS)));
+    }
 
     proptest! {
         #[test]

@@ -271,8 +271,9 @@ impl Partition {
             }
             Kind::Late => {
                 self.count_event();
-                let late = &mut self.nodes[index as usize].late;
-                let ready = late.pop_front().expect("one for each event");
+                let late = self.nodes[index as usize].late.as_mut();
+                let ready = late.and_then(|late| late.ready.pop_front());
+                let ready = ready.expect("one for each event");
                 self.notify_app(NodeId(index), ready);
             }
             Kind::Command => unreachable!("commands end epochs"),
@@ -444,7 +445,7 @@ impl Partition {
 
     #[inline]
     fn note_ready(&mut self, node: NodeId, socket: SocketReady) {
-        if self.nodes[node.0 as usize].late_by > Duration::ZERO {
+        if self.nodes[node.0 as usize].late.is_some() {
             self.note_ready_late(node, socket);
         } else {
             self.ready.push(Ready { node, socket, rank: self.rank.of_notification() });
@@ -453,9 +454,9 @@ impl Partition {
 
     #[cold]
     fn note_ready_late(&mut self, node: NodeId, socket: SocketReady) {
-        let state = &mut self.nodes[node.0 as usize];
-        state.late.push_back(socket);
-        let at = self.now + state.late_by;
+        let Some(late) = &mut self.nodes[node.0 as usize].late else { return };
+        late.ready.push_back(socket);
+        let at = self.now + late.by;
         self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
     }
 

@@ -22,9 +22,15 @@ pub(crate) struct NodeState {
     pub owners: Vec<u32>,
     /// What its connections carry, where that is bytes.
     pub streams: Option<Box<Streams>>,
-    /// What its applications hear late, and how late; zero if they do not.
-    pub late: VecDeque<SocketReady>,
-    pub late_by: Duration,
+    /// What its applications hear late, if they do.
+    pub late: Option<Box<Late>>,
+}
+
+/// What applications are going to hear.
+pub(crate) struct Late {
+    /// How late they do.
+    pub by: Duration,
+    pub ready: VecDeque<SocketReady>,
 }
 
 /// An application on its node.
@@ -49,8 +55,7 @@ impl NodeState {
             links: vec![NO_LINK; host.port_count()],
             owners: Vec::new(),
             streams: None,
-            late: VecDeque::new(),
-            late_by: Duration::ZERO,
+            late: None,
             host,
         }
     }

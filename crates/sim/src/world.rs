@@ -13,7 +13,7 @@ use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::Partition;
 use crate::record::{Interest, Observer, Watcher};
 use crate::softirq::Softirqs;
-use crate::state::{AppState, NO_LINK, NodeState};
+use crate::state::{AppState, Late, NO_LINK, NodeState};
 use crate::threads::Team;
 use apps::{App, AppReport, Compared, Streams};
 use datapath::host::Host;
@@ -23,7 +23,7 @@ use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use std::any::Any;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Index of an application in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,8 +172,10 @@ impl World {
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
         let at = self.places.node(node);
         let node = &mut self.shares[at.part].part.nodes[at.index as usize];
-        assert!(node.late.is_empty(), "set before the world runs");
-        node.late_by = delay;
+        let waits = node.late.as_ref().is_some_and(|late| !late.ready.is_empty());
+        assert!(!waits, "set before the world runs");
+        let late = || Box::new(Late { by: delay, ready: VecDeque::new() });
+        node.late = (delay > Duration::ZERO).then(late);
     }
 
     /// Makes all nodes name spaces of one machine, which has one order of softirqs. A timer that may be late is so if
@@ -202,7 +204,8 @@ impl World {
     /// True if applications have heard of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
         let heard = |part: &Partition| {
-            part.pending.is_empty() && part.nodes.iter().all(|node| node.late.is_empty())
+            let mut late = part.nodes.iter().flat_map(|node| &node.late);
+            part.pending.is_empty() && late.all(|late| late.ready.is_empty())
         };
         self.shares.iter().all(|share| heard(&share.part))
     }

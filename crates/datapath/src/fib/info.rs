@@ -11,8 +11,8 @@ use core::net::IpAddr;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-/// What is configured besides next hops.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What is configured of every route besides next hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     /// Of an IPv6 route.
     pub v6: bool,
@@ -22,24 +22,35 @@ pub struct Shared {
     pub protocol: Protocol,
     /// Preferred source.
     pub prefsrc: Option<IpAddr>,
+}
+
+/// What is configured of few routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Rare {
     /// Which next hop of several.
-    pub algorithm: Algorithm,
+    algorithm: Algorithm,
     /// The next-hop object that it leads to, if it has no next hops of its own.
-    pub object: Option<u32>,
-    /// Features of the destination, and what TCP heeds of the route: few routes have any.
-    rare: Option<Box<(Features, RouteMetrics)>>,
+    object: Option<u32>,
+    /// Features of the destination.
+    features: Features,
+    /// What TCP heeds of the route.
+    metrics: RouteMetrics,
 }
 
 /// The shared part of a route, with the state of its next hops. What is configured of them stands there
-/// and nowhere else: a router may have very many routes.
+/// and nowhere else: a router may have very many routes, and there may be very many hosts with four.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// As configured.
     pub shared: Shared,
+    users: u32,
+    rare: Option<Box<Rare>>,
     /// The next hops, if they are the route's own.
     pub paths: PathSet,
-    users: u32,
 }
+
+// Those of a host then fill a size that allocators have.
+const _: () = assert!(size_of::<Option<Info>>() == 64);
 
 /// All infos.
 #[derive(Clone, Debug, Default)]
@@ -61,31 +72,35 @@ struct Many {
 /// hosts.
 const FEW: usize = 8;
 
-impl Shared {
-    /// The shared part of a configured route.
-    fn of(route: &Route) -> Self {
-        let rare = (route.features, route.metrics);
-        Self {
-            v6: route.prefix.addr().is_ipv6(),
-            scope: route.scope,
-            protocol: route.protocol,
-            prefsrc: route.prefsrc,
-            algorithm: route.algorithm,
-            object: match route.target {
-                Target::Hops(_) => None,
-                Target::Object(id) => Some(id),
-            },
-            rare: (rare != Default::default()).then(|| Box::new(rare)),
-        }
-    }
+/// All that is configured besides next hops.
+type Config = (Shared, Rare);
 
-    /// Equal infos have equal digests.
-    fn digest(&self, hops: impl Iterator<Item = NextHop>) -> u64 {
-        let mut hasher = FxHasher::default();
-        self.hash(&mut hasher);
-        hops.for_each(|hop| hop.hash(&mut hasher));
-        hasher.finish()
-    }
+/// The shared part of a configured route.
+fn config_of(route: &Route) -> Config {
+    let shared = Shared {
+        v6: route.prefix.addr().is_ipv6(),
+        scope: route.scope,
+        protocol: route.protocol,
+        prefsrc: route.prefsrc,
+    };
+    let rare = Rare {
+        algorithm: route.algorithm,
+        object: match route.target {
+            Target::Hops(_) => None,
+            Target::Object(id) => Some(id),
+        },
+        features: route.features,
+        metrics: route.metrics,
+    };
+    (shared, rare)
+}
+
+/// Equal infos have equal digests.
+fn digest(config: &Config, hops: impl Iterator<Item = NextHop>) -> u64 {
+    let mut hasher = FxHasher::default();
+    config.hash(&mut hasher);
+    hops.for_each(|hop| hop.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// The next hops of a route's own.
@@ -112,17 +127,33 @@ impl Info {
         self.paths.paths().iter().map(Path::configured)
     }
 
-    fn digest(&self) -> u64 {
-        self.shared.digest(self.hops())
+    /// Which next hop of several.
+    #[inline]
+    pub fn algorithm(&self) -> Algorithm {
+        self.rare.as_ref().map_or(Algorithm::System, |rare| rare.algorithm)
     }
 
-    fn is(&self, shared: &Shared, hops: &[NextHop]) -> bool {
-        self.shared == *shared && self.hops().eq(hops.iter().copied())
+    /// The next-hop object that it leads to, if it has no next hops of its own.
+    #[inline]
+    pub fn object(&self) -> Option<u32> {
+        self.rare.as_ref()?.object
+    }
+
+    fn config(&self) -> Config {
+        (self.shared, self.rare.as_deref().copied().unwrap_or_default())
+    }
+
+    fn digest(&self) -> u64 {
+        digest(&self.config(), self.hops())
+    }
+
+    fn is(&self, config: &Config, hops: &[NextHop]) -> bool {
+        self.config() == *config && self.hops().eq(hops.iter().copied())
     }
 
     /// Where to.
     pub fn target(&self) -> Target {
-        match self.shared.object {
+        match self.object() {
             Some(id) => Target::Object(id),
             None => Target::Hops(self.hops().collect()),
         }
@@ -130,19 +161,19 @@ impl Info {
 
     /// The route as configured, put together again.
     pub fn route(&self, prefix: Prefix, table: TableId, alias: &Alias) -> Route {
-        let (features, metrics) = self.shared.rare.as_deref().copied().unwrap_or_default();
+        let (shared, rare) = self.config();
         Route {
             prefix,
             table,
             tos: alias.tos,
             metric: alias.metric,
             kind: alias.kind,
-            scope: self.shared.scope,
-            protocol: self.shared.protocol,
-            prefsrc: self.shared.prefsrc,
-            features,
-            metrics,
-            algorithm: self.shared.algorithm,
+            scope: shared.scope,
+            protocol: shared.protocol,
+            prefsrc: shared.prefsrc,
+            features: rare.features,
+            metrics: rare.metrics,
+            algorithm: rare.algorithm,
             target: self.target(),
         }
     }
@@ -157,32 +188,34 @@ impl Infos {
 
     /// The index of the info of a route, if it exists already.
     pub fn find(&self, route: &Route) -> Option<u32> {
-        self.find_shared(&Shared::of(route), own_hops(route))
+        self.find_configured(&config_of(route), own_hops(route))
     }
 
-    fn find_shared(&self, shared: &Shared, hops: &[NextHop]) -> Option<u32> {
+    fn find_configured(&self, config: &Config, hops: &[NextHop]) -> Option<u32> {
         let many = self.many.as_ref().filter(|many| !many.by_config.is_empty());
         let Some(many) = many else {
             let mut infos = (0..).zip(&self.slots);
             let same =
-                |info: &Option<Info>| info.as_ref().is_some_and(|info| info.is(shared, hops));
+                |info: &Option<Info>| info.as_ref().is_some_and(|info| info.is(config, hops));
             return infos.find(|(_, info)| same(info)).map(|(index, _)| index);
         };
-        let same = |index: &u32| self.get(*index).is(shared, hops);
-        many.by_config.find(shared.digest(hops.iter().copied()), same).copied()
+        let same = |index: &u32| self.get(*index).is(config, hops);
+        many.by_config.find(digest(config, hops.iter().copied()), same).copied()
     }
 
     /// One more user of the info of a route; `prepare` sets the state of a new one.
     pub fn obtain(&mut self, route: &Route, prepare: impl FnOnce(&mut PathSet)) -> u32 {
-        let (shared, hops) = (Shared::of(route), own_hops(route));
-        if let Some(index) = self.find_shared(&shared, hops) {
+        let (config, hops) = (config_of(route), own_hops(route));
+        if let Some(index) = self.find_configured(&config, hops) {
             self.slots[index as usize].as_mut().expect("an indexed info").users += 1;
             return index;
         }
-        let digest = shared.digest(hops.iter().copied());
+        let digest = digest(&config, hops.iter().copied());
         let mut paths = paths_of(route);
         prepare(&mut paths);
-        let info = Some(Info { shared, paths, users: 1 });
+        let (shared, rare) = config;
+        let rare = (rare != Rare::default()).then(|| Box::new(rare));
+        let info = Some(Info { shared, users: 1, rare, paths });
         let index = if let Some(index) = self.many.as_mut().and_then(|many| many.free.pop()) {
             self.slots[index as usize] = info;
             index

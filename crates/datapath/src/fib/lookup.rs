@@ -107,7 +107,7 @@ impl Fib {
     /// What [`Fib::forward`] would have to choose for packets to the destination of `key`.
     pub fn choice(&self, key: &RouteKey) -> Choice {
         let LookupResult::Route(found) = self.resolve(key, false) else { return Choice::None };
-        match found.info.shared.object {
+        match found.info.object() {
             None if found.info.paths.paths().len() <= 1 => Choice::None,
             None => Choice::Among(Candidates(found.alias.info)),
             Some(_) => Choice::Object,
@@ -129,7 +129,7 @@ impl Fib {
     /// Whether IPv4 packets with the same ports, addresses and protocol that pass through get the same of
     /// these next hops each time, until the routes or the settings change: the hash of policy 1 chooses.
     pub fn chooses_by_ports(&self, among: Candidates) -> bool {
-        self.infos.get(among.0).shared.algorithm == Algorithm::System
+        self.infos.get(among.0).algorithm() == Algorithm::System
             && self.settings.hashed(false).policy == hash::Policy::L4
     }
 
@@ -200,7 +200,7 @@ impl Fib {
     /// True if some next hop of the route is in service and on the interface demanded.
     #[inline]
     fn serves(&self, port: Option<u16>, info: &Info) -> bool {
-        match info.shared.object {
+        match info.object() {
             None if port.is_none() => info.paths.is_usable(),
             None => first_path(info.paths.paths(), port).is_some(),
             Some(id) => {
@@ -223,7 +223,7 @@ impl Fib {
         info: &Info,
         flow: impl FnOnce() -> HashInput,
     ) -> Decision {
-        let path = match info.shared.object {
+        let path = match info.object() {
             None => self.choose_path(key, info, flow),
             Some(id) => {
                 let object = self.object(id);
@@ -251,7 +251,7 @@ impl Fib {
             let several = key.dst.is_ipv6() && paths.paths().len() > 1;
             return if several { self.over_port(paths, first, flow) } else { first };
         }
-        match info.shared.algorithm {
+        match info.algorithm() {
             Algorithm::System => self.by_policy(key, paths, &flow()),
             Algorithm::L3 => paths.by_hash(hash::seed_l3(self.settings.key, &flow())),
             Algorithm::L4 => paths.by_hash(hash::seed_l4(self.settings.key, &flow())),
@@ -352,7 +352,7 @@ impl Fib {
     /// IPv6 routes over a next-hop group ask the group's first member in service for the source,
     /// whichever one the packet takes (`nexthop_mpath_select` with 0 in `nexthop_fib6_nh`).
     fn source_hop(&self, key: &RouteKey, info: &Info) -> Option<Hop> {
-        let object = self.object(info.shared.object?);
+        let object = self.object(info.object()?);
         if key.dst.is_ipv4() || object.members().is_empty() {
             return None;
         }
@@ -363,7 +363,7 @@ impl Fib {
     /// their bounds. Empty where a single next hop or none answers.
     pub fn candidates(&self, key: &RouteKey) -> &[Path] {
         let LookupResult::Route(found) = self.resolve(key, true) else { return &[] };
-        match found.info.shared.object {
+        match found.info.object() {
             None => found.info.paths.paths(),
             Some(id) => self.object(id).paths().paths(),
         }

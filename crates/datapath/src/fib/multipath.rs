@@ -31,17 +31,17 @@ pub struct Path {
 /// The next hops of one route or group. There may be very many with a single one, which needs nothing
 /// beside it.
 #[derive(Clone, Debug, Default)]
-pub struct PathSet {
-    paths: Paths,
-    /// How several share.
-    shares: Option<Box<Shares>>,
-}
+pub struct PathSet(Paths);
 
 #[derive(Clone, Debug)]
 enum Paths {
     One(Path),
-    Several(Box<[Path]>),
+    /// Another number of them; how they share what goes to them, if there are any.
+    Several(Box<[Path]>, Option<Box<Shares>>),
 }
+
+/// What several need lies where a single one has its parts.
+const _: () = assert!(size_of::<PathSet>() == size_of::<Path>());
 
 /// How several next hops share what goes to them.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Path {
 
 impl Default for Paths {
     fn default() -> Self {
-        Self::Several(Box::default())
+        Self::Several(Box::default(), None)
     }
 }
 
@@ -84,14 +84,23 @@ impl Paths {
     fn all(&self) -> &[Path] {
         match self {
             Self::One(path) => core::slice::from_ref(path),
-            Self::Several(paths) => paths,
+            Self::Several(paths, _) => paths,
         }
     }
 
     fn all_mut(&mut self) -> &mut [Path] {
         match self {
             Self::One(path) => core::slice::from_mut(path),
-            Self::Several(paths) => paths,
+            Self::Several(paths, _) => paths,
+        }
+    }
+
+    /// How they share, where that is kept.
+    #[inline]
+    fn shares(&self) -> Option<&Shares> {
+        match self {
+            Self::One(_) => None,
+            Self::Several(_, shares) => shares.as_deref(),
         }
     }
 
@@ -155,47 +164,59 @@ impl Shares {
 impl PathSet {
     /// The paths in order of configuration, all in service.
     pub fn new(hops: &[NextHop]) -> Self {
-        let mut paths = match hops {
+        let paths = match hops {
             [only] => Paths::One(Path::new(only)),
-            hops => Paths::Several(hops.iter().map(Path::new).collect()),
+            hops => {
+                let shares = (!hops.is_empty()).then(|| Box::new(Shares::of(0)));
+                Paths::Several(hops.iter().map(Path::new).collect(), shares)
+            }
         };
-        let total = paths.rebalance();
-        let shares = (hops.len() > 1).then(|| Box::new(Shares::of(total)));
-        Self { paths, shares }
+        let mut set = Self(paths);
+        set.balance();
+        set
     }
 
     /// Turns on the credit scheduler (see [`PathSet::by_credit`]).
     pub fn with_credits(mut self) -> Self {
-        let credits = Credits::new(self.paths());
-        let total = self.paths.rebalance();
-        let shares = self.shares.get_or_insert_with(|| Box::new(Shares::of(total)));
-        shares.credits = Some(Box::new(credits));
+        if let Paths::One(path) = self.0 {
+            self.0 = Paths::Several(Box::new([path]), None);
+        }
+        let total = self.0.rebalance();
+        if let Paths::Several(paths, shares) = &mut self.0 {
+            let shares = shares.get_or_insert_with(|| Box::new(Shares::of(total)));
+            shares.credits = Some(Box::new(Credits::new(paths)));
+        }
         self
     }
 
     /// All paths, in order of configuration.
     #[inline]
     pub fn paths(&self) -> &[Path] {
-        self.paths.all()
+        self.0.all()
     }
 
     /// True while some path is in service.
     #[inline]
     pub fn is_usable(&self) -> bool {
-        match &self.paths {
+        match &self.0 {
             Paths::One(path) => path.bound >= 0,
-            Paths::Several(_) => self.shares.as_ref().is_some_and(|shares| shares.total > 0),
+            Paths::Several(_, shares) => shares.as_ref().is_some_and(|shares| shares.total > 0),
         }
     }
 
     /// Sets the state of every path anew and cuts the regions.
     pub fn update(&mut self, state: impl FnMut(&mut Path)) {
-        self.paths.all_mut().iter_mut().for_each(state);
-        let total = self.paths.rebalance();
-        if let Some(shares) = &mut self.shares {
+        self.0.all_mut().iter_mut().for_each(state);
+        self.balance();
+    }
+
+    /// Cuts the regions, and notes how several share.
+    fn balance(&mut self) {
+        let total = self.0.rebalance();
+        if let Paths::Several(paths, Some(shares)) = &mut self.0 {
             shares.set_total(total);
             if let Some(credits) = &mut shares.credits {
-                **credits = Credits::new(self.paths.all());
+                **credits = Credits::new(paths);
             }
         }
     }
@@ -238,7 +259,7 @@ impl PathSet {
     /// The scheduler of Linux 3.6 to 4.3: each path holds credits; a random one of those left is
     /// spent under a spin lock; when none are left every path gets its weight again.
     pub fn by_credit(&self) -> Option<&Path> {
-        let credits = self.shares.as_ref().and_then(|shares| shares.credits.as_ref());
+        let credits = self.0.shares().and_then(|shares| shares.credits.as_ref());
         let credits = credits.expect("the credit scheduler was not turned on");
         let paths = self.paths();
         self.is_usable().then(|| &paths[credits.spend(paths)])
@@ -250,7 +271,7 @@ impl PathSet {
         if !self.is_usable() {
             return None;
         }
-        let mut share = self.shares.as_deref().map_or(0, draw);
+        let mut share = self.0.shares().map_or(0, draw);
         self.paths().iter().filter(|path| path.usable).find(|path| {
             let weight = u32::from(path.weight);
             let found = share < weight;

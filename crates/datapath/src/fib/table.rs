@@ -32,8 +32,11 @@ pub struct Table<K> {
     /// Prefix → number of its list.
     pub trie: Trie<K>,
     lists: Lists,
-    count: usize,
+    count: u32,
 }
+
+// A host has two, and there may be many hosts.
+const _: () = assert!(size_of::<Table<u32>>() == 80);
 
 /// Where in the list of its prefix a new alias goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl<K: Bits> Table<K> {
 
     /// How many routes there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// Bytes of memory held.
@@ -165,9 +168,48 @@ const FEW: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Slot {
-    aliases: Box<[Alias]>,
     /// How many prefixes have it.
     users: u32,
+    aliases: Aliases,
+}
+
+/// The aliases of a list: mostly it has one.
+#[derive(Clone, Debug)]
+enum Aliases {
+    One(Alias),
+    /// In two steps, so that a single one needs no more room.
+    Several(Box<Box<[Alias]>>),
+    /// None: the list is free.
+    Free,
+}
+
+const _: () = assert!(size_of::<Aliases>() <= 16);
+
+impl Aliases {
+    fn of(content: &[Alias]) -> Self {
+        match content {
+            [] => Self::Free,
+            [only] => Self::One(*only),
+            several => Self::Several(Box::new(several.into())),
+        }
+    }
+
+    #[inline]
+    fn all(&self) -> &[Alias] {
+        match self {
+            Self::One(only) => core::slice::from_ref(only),
+            Self::Several(several) => several,
+            Self::Free => &[],
+        }
+    }
+
+    /// Bytes of memory held beside the slot.
+    fn memory(&self) -> usize {
+        match self {
+            Self::Several(several) => size_of::<Box<[Alias]>>() + size_of_val(&***several),
+            Self::One(_) | Self::Free => 0,
+        }
+    }
 }
 
 impl Many {
@@ -182,13 +224,13 @@ impl Many {
 impl Lists {
     #[inline]
     fn get(&self, number: u32) -> &[Alias] {
-        &self.slots[number as usize].aliases
+        self.slots[number as usize].aliases.all()
     }
 
     fn memory(&self) -> usize {
-        let aliases: usize = self.slots.iter().map(|slot| slot.aliases.len()).sum();
+        let aliases: usize = self.slots.iter().map(|slot| slot.aliases.memory()).sum();
         self.slots.capacity() * size_of::<Slot>()
-            + aliases * size_of::<Alias>()
+            + aliases
             + self.many.as_ref().map_or(0, |many| many.memory())
     }
 
@@ -226,7 +268,7 @@ impl Lists {
             self.slots[number as usize].users += 1;
             return number;
         }
-        let slot = Slot { aliases: content.into(), users: 1 };
+        let slot = Slot { users: 1, aliases: Aliases::of(content) };
         let number = if let Some(number) = self.take_free() {
             self.slots[number as usize] = slot;
             number
@@ -243,7 +285,8 @@ impl Lists {
     /// Few lists are searched one by one.
     fn index(&mut self, number: u32, digest: u64) {
         let Self { slots, many } = self;
-        let digest_of = |number: &u32| FxBuildHasher.hash_one(&*slots[*number as usize].aliases);
+        let digest_of =
+            |number: &u32| FxBuildHasher.hash_one(slots[*number as usize].aliases.all());
         if let Some(many) = many.as_mut().filter(|many| !many.by_content.is_empty()) {
             many.by_content.insert_unique(digest, number, digest_of);
         } else if slots.len() > FEW {
@@ -258,9 +301,9 @@ impl Lists {
     fn find(&self, content: &[Alias], digest: u64) -> Option<u32> {
         let Some(by_content) = self.by_content() else {
             let mut used = (0..).zip(&self.slots).filter(|(_, slot)| slot.users > 0);
-            return used.find(|(_, slot)| *slot.aliases == *content).map(|(number, _)| number);
+            return used.find(|(_, slot)| slot.aliases.all() == content).map(|(number, _)| number);
         };
-        let same = |number: &u32| *self.slots[*number as usize].aliases == *content;
+        let same = |number: &u32| self.slots[*number as usize].aliases.all() == content;
         by_content.find(digest, same).copied()
     }
 
@@ -269,8 +312,8 @@ impl Lists {
         let slot = &mut self.slots[number as usize];
         slot.users -= 1;
         if slot.users == 0 {
-            let digest = FxBuildHasher.hash_one(&*slot.aliases);
-            slot.aliases = Box::default();
+            let digest = FxBuildHasher.hash_one(slot.aliases.all());
+            slot.aliases = Aliases::Free;
             let many = self.many.get_or_insert_default();
             if let Ok(entry) = many.by_content.find_entry(digest, |there| *there == number) {
                 entry.remove();

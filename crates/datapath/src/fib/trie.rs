@@ -40,9 +40,9 @@ struct Node<K> {
 #[derive(Clone, Debug)]
 pub struct Trie<K> {
     nodes: Vec<Node<K>>,
-    prefixes: usize,
+    prefixes: u32,
     /// Nodes of no more bits than the spans tell apart.
-    short: usize,
+    short: u32,
     /// What a large table needs, or one from which prefixes were taken.
     large: Option<Box<Large<K>>>,
 }
@@ -101,7 +101,7 @@ impl<K: Bits> Trie<K> {
 
     /// How many prefixes have a value.
     pub fn len(&self) -> usize {
-        self.prefixes
+        self.prefixes as usize
     }
 
     /// True without any prefix.
@@ -289,7 +289,7 @@ impl<K: Bits> Trie<K> {
         {
             large.hosts.insert(node.key, at);
         }
-        self.short += usize::from(node.len <= BOTTOM);
+        self.short += u32::from(node.len <= BOTTOM);
         at
     }
 
@@ -312,7 +312,7 @@ impl<K: Bits> Trie<K> {
                 large.hosts.remove(node.key);
             }
             large.free.push(at);
-            self.short -= usize::from(node.len <= BOTTOM);
+            self.short -= u32::from(node.len <= BOTTOM);
             at = node.parent;
         }
     }

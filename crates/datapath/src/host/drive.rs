@@ -106,8 +106,8 @@ impl Host {
     #[cold]
     pub fn fire_wheel_timers(&mut self, now: Instant) {
         self.begin(now);
-        let mut due = core::mem::take(&mut self.due_sockets);
-        due.extend(core::iter::from_fn(|| self.socket_timers.pop_due(now)));
+        let due = core::iter::from_fn(|| self.socket_timers.pop_due(now));
+        let mut due: Vec<u32> = due.collect();
         let is_exact = |id: &u32| {
             self.connection_at(*id).is_some_and(|tcp| tcp.timers_turn(now) == <_>::default())
         };
@@ -252,14 +252,13 @@ impl Host {
     /// Several sockets are due: they have their turns as on the kernel's timer wheel.
     #[cold]
     fn run_timers_in_turn(&mut self, now: Instant, first: u32) {
-        let mut due = core::mem::take(&mut self.due_sockets);
-        due.push(first);
+        let mut due = vec![first];
         due.extend(core::iter::from_fn(|| self.socket_timers.pop_due(now)));
         self.run_in_turn(now, due);
     }
 
     /// Timers that were set when others fired together were so in the order of those: the last is the first to fire.
-    fn run_in_turn(&mut self, now: Instant, mut due: Vec<u32>) {
+    fn run_in_turn(&mut self, now: Instant, due: Vec<u32>) {
         let (fired_at, fired) =
             self.fired.as_deref().map_or((now, &[][..]), |(at, ids)| (*at, ids));
         let places: FxHashMap<u32, usize> = fired.iter().copied().zip(0..).collect();
@@ -268,7 +267,7 @@ impl Host {
             let is_of_those = turn.is_some_and(|(_, placed)| placed == fired_at);
             (turn, places.get(&id).copied().filter(|_| is_of_those))
         };
-        let mut turns: Vec<_> = due.drain(..).map(|id| (Reverse(turn(id)), id)).collect();
+        let mut turns: Vec<_> = due.into_iter().map(|id| (Reverse(turn(id)), id)).collect();
         turns.sort_unstable();
         // Some have only been armed for a time that is over.
         let fires = |turn: Option<_>| turn.is_some_and(|turn| turn != <_>::default());
@@ -280,7 +279,6 @@ impl Host {
         for (_, id) in turns {
             self.run_socket_timer(now, id);
         }
-        self.due_sockets = due;
     }
 
     #[inline(never)]

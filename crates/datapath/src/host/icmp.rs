@@ -64,9 +64,10 @@ impl Host {
     pub fn ping_open(&mut self, now: Instant) -> SocketId {
         self.begin_syscall(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
-        self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
-        self.icmp.pings.retain(|(_, other)| *other != id);
-        self.icmp.pings.push((self.icmp.next_ident, id));
+        let icmp = self.icmp.get_or_insert_default();
+        icmp.next_ident = icmp.next_ident.wrapping_add(1);
+        icmp.pings.retain(|(_, other)| *other != id);
+        icmp.pings.push((icmp.next_ident, id));
         self.sockets.id(id)
     }
 
@@ -85,7 +86,7 @@ impl Host {
     ) -> Result<Enqueue, SocketError> {
         self.begin(now);
         let slot = self.sockets.slot(id)?;
-        let mut pings = self.icmp.pings.iter();
+        let mut pings = self.icmp.iter().flat_map(|icmp| &icmp.pings);
         let ident = pings.find(|(_, socket)| *socket == slot).ok_or(SocketError::WrongKind)?.0;
         let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
         if len > u32::from(u16::MAX) - headers {
@@ -190,9 +191,8 @@ impl Host {
     }
 
     fn deliver_echo_reply(&mut self, ident: u16, datagram: Datagram) {
-        let Some(&(_, id)) = self.icmp.pings.iter().find(|(known, _)| *known == ident) else {
-            return;
-        };
+        let mut pings = self.icmp.iter().flat_map(|icmp| &icmp.pings);
+        let Some(&(_, id)) = pings.find(|(known, _)| *known == ident) else { return };
         if let Some(Socket::Ping(replies)) = self.sockets.get_mut(id) {
             let replies: &mut VecDeque<Datagram> = replies;
             replies.push_back(datagram);
@@ -242,12 +242,12 @@ impl Host {
     /// Limits errors as the kernel does, in all and by address; without this there are no more than 1,000
     /// in a second.
     pub fn set_icmp_limits(&mut self, limits: IcmpLimits, rng: Rng) {
-        self.icmp.limiter = Some(Box::new(Limiter::new(limits, rng)));
+        self.icmp.get_or_insert_default().limiter = Some(Box::new(Limiter::new(limits, rng)));
     }
 
     /// The limits that are on, to change them.
     pub fn icmp_limits_mut(&mut self) -> Option<&mut IcmpLimits> {
-        self.icmp.limiter.as_mut().map(|limiter| &mut limiter.limits)
+        self.icmp.as_mut()?.limiter.as_mut().map(|limiter| &mut limiter.limits)
     }
 
     pub(super) fn icmp_prohibited(&mut self, now: Instant, about: &Packet) {
@@ -263,7 +263,7 @@ impl Host {
     fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
         let Some(remote) = about.network.src() else { return };
         let kind = if remote.is_ipv4() { report.v4 } else { report.v6 };
-        if !may_report(about) || !self.icmp.allow(now, kind, remote) {
+        if !may_report(about) || !self.icmp.get_or_insert_default().allow(now, kind, remote) {
             return;
         }
         let Some(src) = self.source_address(remote) else { return };

@@ -218,14 +218,13 @@ impl Host {
         let listeners = &self.tcp_stack().listeners;
         let port = local.port();
         let of_family = listeners
-            .get(&(port, local.ip()))
-            .or_else(|| listeners.get(&(port, unspecified_like(local.ip()))))
-            .copied();
+            .get((port, local.ip()))
+            .or_else(|| listeners.get((port, unspecified_like(local.ip()))));
         if of_family.is_some() || !local.is_ipv4() {
             return of_family;
         }
         let any = core::net::Ipv6Addr::UNSPECIFIED.into();
-        let both = listeners.get(&(port, any)).copied()?;
+        let both = listeners.get((port, any))?;
         self.listener_at(both).filter(|listener| !listener.v6_only).map(|_| both)
     }
 
@@ -475,8 +474,8 @@ impl Host {
         let key = (listener.local.port(), listener.local.ip());
         let waiting = core::mem::take(&mut listener.queue);
         let stack = self.tcp_stack();
-        if stack.listeners.get(&key) == Some(&id) {
-            stack.listeners.remove(&key);
+        if stack.listeners.get(key) == Some(id) {
+            stack.listeners.remove(key);
         }
         self.sockets.remove(id);
         for connection in waiting {

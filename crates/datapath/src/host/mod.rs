@@ -126,7 +126,7 @@ pub struct Host {
     backlog: Option<Box<backlog::Backlog>>,
     /// Packet memory that the ports share, if they do.
     buffer: Option<Box<SharedBuffer>>,
-    ingress: Vec<(Port, Police)>,
+    ingress: Box<[(Port, Police)]>,
     /// Network-layer counters.
     pub stats: IpStats,
     /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
@@ -143,11 +143,10 @@ pub struct Host {
     payloads: Option<Box<payloads::Payloads>>,
     /// Counters of rare events; made at first use.
     snmp: Option<Box<snmp::BothSnmp>>,
-    /// Several sockets that are due at once, while their timers run.
-    due_sockets: Vec<u32>,
     /// Sockets whose timers have fired together last, and when.
     fired: Option<Box<(Instant, Vec<u32>)>>,
-    icmp: icmp::Icmpd,
+    /// Made at first use.
+    icmp: Option<Box<icmp::Icmpd>>,
 }
 
 impl Host {
@@ -231,12 +230,16 @@ impl Host {
 
     /// Adds a policer behind those that already judge what arrives on `port`.
     pub fn add_policer(&mut self, port: Port, police: Police) {
-        self.ingress.push((port, police));
+        let mut policers = core::mem::take(&mut self.ingress).into_vec();
+        policers.push((port, police));
+        self.ingress = policers.into();
     }
 
     /// Removes the policers of `port` (`tc filter del dev … ingress`).
     pub fn remove_policers(&mut self, port: Port) {
-        self.ingress.retain(|(at, _)| *at != port);
+        let mut policers = core::mem::take(&mut self.ingress).into_vec();
+        policers.retain(|(at, _)| *at != port);
+        self.ingress = policers.into();
     }
 
     /// The policers of all ports in the order in which they judge.

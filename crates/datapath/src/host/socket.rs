@@ -4,6 +4,7 @@ use super::Host;
 use super::ports::Ephemeral;
 use super::tcp::TcpSocket;
 use super::udp::UdpSocket;
+use crate::grow::reserve_one;
 use crate::node::SocketId;
 use crate::packet::Body;
 use crate::prefetch::prefetch_at;
@@ -145,6 +146,8 @@ impl Sockets {
             self.slots[id as usize].socket = Some(socket);
             return id;
         }
+        // Most hosts have one or two, and there may be many hosts.
+        reserve_one(&mut self.slots, 1);
         self.slots.push(Slot { socket: Some(socket), generation: 0 });
         self.slots.len() as u32 - 1
     }

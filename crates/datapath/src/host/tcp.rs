@@ -4,6 +4,7 @@
 mod arrive;
 mod calls;
 mod ends;
+mod learnt;
 mod sysctl;
 mod table;
 
@@ -24,10 +25,9 @@ use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Add;
-use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use learnt::{Learnt, Traced};
 use std::sync::Arc;
-use table::ConnectionTable;
+use table::{ConnectionTable, Listeners};
 
 /// One TCP socket: listener or connection.
 pub enum TcpSocket {
@@ -146,20 +146,17 @@ pub(super) struct TcpStack {
     connections: ConnectionTable,
     /// What keys are mixed with: zero where a run must repeat.
     pub(super) secret: [u64; 2],
-    /// How often a pair of ends has become free.
-    ends_freed: u64,
-    /// Between which addresses no port was free, and after how many had become so.
-    ports_used_up: Option<Box<(IpAddr, SocketAddr, u64)>>,
-    pub(super) listeners: FxHashMap<(u16, IpAddr), u32>,
-    /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
-    pub(super) path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,
+    pub(super) listeners: Listeners,
     /// Looked up last: most segments belong to the same connection as the one before.
     last: Option<((SocketAddr, SocketAddr), u32)>,
-    events: Vec<Event>,
-    tracing: bool,
-    /// Where the connection told of last stood then.
-    probed: Option<Box<Event>>,
+    /// What is told of connections, while somebody listens.
+    traced: Option<Box<Traced>>,
+    /// What few hosts know; made at first use.
+    learnt: Option<Box<Learnt>>,
 }
+
+// Allocators have four sizes to a doubling, and there may be many hosts.
+const _: () = assert!(size_of::<TcpStack>() <= 768);
 
 impl TcpStack {
     /// The caches are asked for what every segment needs.
@@ -315,7 +312,10 @@ impl Host {
 
     /// Turns the event stream on or off.
     pub fn set_tracing(&mut self, on: bool) {
-        self.tcp_stack().tracing = on;
+        let traced = &mut self.tcp_stack().traced;
+        if on != traced.is_some() {
+            *traced = on.then(Box::default);
+        }
     }
 
     pub(super) fn tcp_timer(&mut self, now: Instant, id: u32) {
@@ -402,7 +402,7 @@ impl Host {
             socket.wakes.count(ready);
             self.notify(id, ready);
         }
-        if self.tcp.as_ref().is_some_and(|stack| stack.tracing) {
+        if self.tcp.as_ref().is_some_and(|stack| stack.traced.is_some()) {
             self.tell_probe(id, &socket.connection);
         }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
@@ -415,11 +415,11 @@ impl Host {
     #[cold]
     fn tell_probe(&mut self, id: u32, connection: &Connection) {
         let event = Event { socket: id, kind: EventKind::Probe(connection.probe()) };
-        match &mut self.tcp_stack().probed {
-            Some(before) if **before == event => return,
-            Some(before) => **before = event,
-            none => *none = Some(Box::new(event)),
+        let Some(traced) = &mut self.tcp_stack().traced else { return };
+        if traced.probed.as_ref() == Some(&event) {
+            return;
         }
+        traced.probed = Some(event);
         self.out.trace([event]);
     }
 
@@ -474,7 +474,9 @@ impl Host {
         let stack = self.tcp_stack();
         if stack.connections.get(&ends) == Some(id) {
             stack.connections.remove(&ends);
-            stack.ends_freed += 1;
+            if let Some(learnt) = &mut stack.learnt {
+                learnt.ports_used_up = None;
+            }
         }
         stack.last = None;
     }
@@ -487,7 +489,7 @@ impl Host {
         act: impl FnOnce(&mut Cx<'_>) -> R,
     ) -> R {
         let mut stack = self.tcp.take().unwrap_or_default();
-        let events = stack.tracing.then_some(&mut stack.events);
+        let events = stack.traced.as_mut().map(|traced| &mut traced.events);
         let mut cx = Cx {
             now,
             egress: self,
@@ -498,8 +500,8 @@ impl Host {
             gate,
         };
         let result = act(&mut cx);
-        if stack.tracing {
-            self.out.trace(stack.events.drain(..));
+        if let Some(traced) = &mut stack.traced {
+            self.out.trace(traced.events.drain(..));
         }
         self.tcp = Some(stack);
         if self.learnt_mtu.is_some() {

@@ -9,6 +9,9 @@ use crate::units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// An entry that is late by now, and an earlier one.
+const FIRST_ENTRIES: usize = 2;
+
 /// One earliest wake-up per identifier (socket or port), all in one heap.
 #[derive(Debug)]
 pub struct LazyTimers {
@@ -34,13 +37,23 @@ impl LazyTimers {
         }
         let index = id as usize;
         if index >= self.armed.len() {
-            self.armed.resize(index + 1, Instant::FAR_FUTURE);
+            self.add(index);
         }
         if at < self.armed[index] {
             self.armed[index] = at;
             self.heap.push(Reverse((at, id)));
             self.next_at = self.next_at.min(at);
         }
+    }
+
+    /// There is one more identifier. Most hosts have one, and there may be many hosts.
+    #[cold]
+    fn add(&mut self, index: usize) {
+        if self.armed.is_empty() {
+            self.armed.reserve_exact(index + 1);
+            self.heap.reserve_exact(FIRST_ENTRIES);
+        }
+        self.armed.resize(index + 1, Instant::FAR_FUTURE);
     }
 
     /// The caches are asked for what arming `id` needs.

@@ -8,14 +8,17 @@ use super::Packet;
 
 /// So many places grow as in a vector.
 const FIRST: usize = 4096;
-/// Places in a block: 3 MiB, of which only those used so far take memory. In smaller blocks, what allocators need
-/// for themselves counts.
-const BLOCK: usize = 16_384;
+/// So many numbers belong to a block, so that finding a place is a shift and a mask.
+const NUMBERS: usize = 16_384;
+/// Places in a block: what with the search for a multiple of 64 bytes just fits in 3 MiB, of which only those
+/// used so far take memory. An allocator may round what is larger up by half a megabyte. In smaller blocks, what
+/// allocators need for themselves counts.
+const BLOCK: usize = NUMBERS - 1;
 /// The first places grow by this part of them: before the wire of a host there are one or two packets, or
 /// as many as a first window has, and there may be many hosts.
 const STEP: usize = 4;
 
-/// Places for packets, numbered from 0; there are never fewer than there were.
+/// Places for packets, numbered from 0, in large numbers with gaps; there are never fewer than there were.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     first: Vec<Packet>,
@@ -43,9 +46,12 @@ impl Places {
     /// # Panics
     /// There are as many as numbers.
     pub fn add(&mut self) -> u32 {
-        let number = u32::try_from(self.len()).expect("no more packets than numbers");
         self.block_with_room().push(Packet::default());
-        number
+        let number = match self.further.last() {
+            None => self.first.len() - 1,
+            Some(last) => FIRST + (self.further.len() - 1) * NUMBERS + last.len() - 1,
+        };
+        u32::try_from(number).expect("no more packets than numbers")
     }
 
     fn block_with_room(&mut self) -> &mut Vec<Packet> {
@@ -71,7 +77,7 @@ impl Places {
         let index = number as usize;
         match index.checked_sub(FIRST) {
             None => &self.first[index],
-            Some(index) => &self.further[index / BLOCK][index % BLOCK],
+            Some(index) => &self.further[index / NUMBERS][index % NUMBERS],
         }
     }
 
@@ -84,7 +90,7 @@ impl Places {
         let index = number as usize;
         match index.checked_sub(FIRST) {
             None => &mut self.first[index],
-            Some(index) => &mut self.further[index / BLOCK][index % BLOCK],
+            Some(index) => &mut self.further[index / NUMBERS][index % NUMBERS],
         }
     }
 }
@@ -97,11 +103,20 @@ mod tests {
     fn numbers_stay_with_their_packets_over_many_blocks() {
         let mut places = Places::default();
         assert!(places.is_empty());
-        let count = 3 * BLOCK as u32 + 5;
-        for number in 0..count {
-            assert_eq!((places.add(), places.len()), (number, number as usize + 1));
+        let mut numbers = Vec::new();
+        for count in 1..=FIRST + 3 * BLOCK + 5 {
+            let number = places.add();
+            assert_eq!(places.len(), count);
             places.get_mut(number).meta.len = number;
+            numbers.push(number);
         }
-        assert!((0..count).all(|number| places.get(number).meta.len == number));
+        assert!(numbers.is_sorted_by(|before, after| before < after));
+        assert!(numbers.iter().all(|&number| places.get(number).meta.len == number));
+    }
+
+    #[test]
+    fn a_block_fits_in_whole_steps_of_an_allocator() {
+        let with_alignment = BLOCK * size_of::<Packet>() + align_of::<Packet>() - 1;
+        assert_eq!(with_alignment.next_multiple_of(1 << 18), 3 << 20);
     }
 }

@@ -6,7 +6,7 @@ use super::hosts::HostIndex;
 use super::{ACCELERATE_FROM, NONE, Trie};
 
 /// From this many nodes on that they tell apart there are spans; they take four megabytes at least.
-const SPANS_FROM: usize = 1 << 15;
+const SPANS_FROM: u32 = 1 << 15;
 
 impl<K: Bits> Trie<K> {
     /// Jump slots that led to `from` and lie within the longer of the two nodes lead to `to`.

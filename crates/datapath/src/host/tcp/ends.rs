@@ -53,7 +53,7 @@ impl Host {
 
     /// What ICMP has told about the path to `remote`.
     pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<PathMtu> {
-        let paths = &mut self.tcp_stack().path_mtus;
+        let paths = &mut self.tcp_stack().learnt.as_mut()?.path_mtus;
         let &(path, until) = paths.get(&remote)?;
         if until <= now {
             paths.remove(&remote);
@@ -70,7 +70,7 @@ impl Host {
         let stack = self.tcp_stack();
         let expires = Sysctl::seconds(stack.defaults.sysctl.mtu_expires);
         let until = now + Duration::from_secs(expires.into());
-        stack.path_mtus.insert(remote, (path, until));
+        stack.learnt.get_or_insert_default().path_mtus.insert(remote, (path, until));
     }
 
     /// Fills in what `local` leaves open.
@@ -104,7 +104,9 @@ impl Host {
         value: &str,
     ) -> Result<(), SysctlError> {
         self.sockets.ephemeral.set(name, value)?;
-        self.tcp_stack().ports_used_up = None;
+        if let Some(learnt) = &mut self.tcp_stack().learnt {
+            learnt.ports_used_up = None;
+        }
         Ok(())
     }
 
@@ -115,9 +117,8 @@ impl Host {
         local: IpAddr,
         remote: SocketAddr,
     ) -> Option<u16> {
-        let stack = self.tcp_stack();
-        let asked = (local, remote, stack.ends_freed);
-        if stack.ports_used_up.as_deref() == Some(&asked) {
+        let asked = Some((local, remote));
+        if self.tcp_stack().learnt.as_ref().is_some_and(|learnt| learnt.ports_used_up == asked) {
             return None;
         }
         for _ in 0..self.sockets.ephemeral.tries() {
@@ -126,7 +127,7 @@ impl Host {
                 return Some(port);
             }
         }
-        self.tcp_stack().ports_used_up = Some(Box::new(asked));
+        self.tcp_stack().learnt.get_or_insert_default().ports_used_up = asked;
         None
     }
 }

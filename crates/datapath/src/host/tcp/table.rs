@@ -1,21 +1,38 @@
-//! Which connection is between two ends (`inet_hashinfo`).
+//! Which connection is between two ends, and who listens (`inet_hashinfo`).
 
-use core::net::SocketAddr;
+use crate::grow::reserve_one;
+use core::net::{IpAddr, SocketAddr};
 use rustc_hash::FxHashMap;
 
 /// Both ends of a connection, the own one first.
 pub(in crate::host) type Ends = (SocketAddr, SocketAddr);
 
 /// Connections by their ends. Those of IPv4 need a quarter of the room that two addresses of either
-/// family take, and there may be many hosts with one of them each.
+/// family take, and there may be many hosts with one of them each: that one lies here itself.
 #[derive(Debug, Default)]
 pub(in crate::host) struct ConnectionTable {
-    v4: FxHashMap<EndsV4, u32>,
-    others: FxHashMap<Ends, u32>,
+    one: EndsV4,
+    /// What is between those; [`NONE`] if nothing is.
+    id: Id,
+    /// Further ones of IPv4.
+    v4: Option<Box<FxHashMap<EndsV4, u32>>>,
+    others: Option<Box<FxHashMap<Ends, u32>>>,
+}
+
+/// The number of a connection, or [`NONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Id(u32);
+
+const NONE: Id = Id(u32::MAX);
+
+impl Default for Id {
+    fn default() -> Self {
+        NONE
+    }
 }
 
 /// Addresses and ports of IPv4 ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct EndsV4 {
     local: u32,
     remote: u32,
@@ -37,25 +54,65 @@ impl ConnectionTable {
     #[inline]
     pub fn get(&self, ends: &Ends) -> Option<u32> {
         match EndsV4::of(ends) {
-            Some(ends) => self.v4.get(&ends).copied(),
-            None => self.others.get(ends).copied(),
+            Some(ends) if self.one == ends && self.id != NONE => Some(self.id.0),
+            Some(ends) => self.v4.as_ref()?.get(&ends).copied(),
+            None => self.others.as_ref()?.get(ends).copied(),
         }
     }
 
     /// From now on this one is between them.
     pub fn insert(&mut self, ends: Ends, id: u32) {
+        self.remove(&ends);
         match EndsV4::of(&ends) {
-            Some(ends) => self.v4.insert(ends, id),
-            None => self.others.insert(ends, id),
-        };
+            Some(ends) if self.id == NONE => (self.one, self.id) = (ends, Id(id)),
+            Some(ends) => _ = self.v4.get_or_insert_default().insert(ends, id),
+            None => _ = self.others.get_or_insert_default().insert(ends, id),
+        }
     }
 
     /// From now on there is none.
     pub fn remove(&mut self, ends: &Ends) {
         match EndsV4::of(ends) {
-            Some(ends) => self.v4.remove(&ends),
-            None => self.others.remove(ends),
-        };
+            Some(ends) if self.one == ends => self.id = NONE,
+            Some(ends) => _ = self.v4.as_mut().and_then(|more| more.remove(&ends)),
+            None => _ = self.others.as_mut().and_then(|more| more.remove(ends)),
+        }
+    }
+}
+
+/// Who listens, by port and address, in order: most hosts have one listener or none.
+#[derive(Debug, Default)]
+pub(in crate::host) struct Listeners(Vec<(Local, u32)>);
+
+/// A port and an address.
+type Local = (u16, IpAddr);
+
+impl Listeners {
+    fn find(&self, local: Local) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&local, |(there, _)| *there)
+    }
+
+    /// Who listens there.
+    pub fn get(&self, local: Local) -> Option<u32> {
+        self.find(local).ok().map(|place| self.0[place].1)
+    }
+
+    /// From now on this one does.
+    pub fn insert(&mut self, local: Local, id: u32) {
+        match self.find(local) {
+            Ok(place) => self.0[place].1 = id,
+            Err(place) => {
+                reserve_one(&mut self.0, 1);
+                self.0.insert(place, (local, id));
+            }
+        }
+    }
+
+    /// From now on nobody does.
+    pub fn remove(&mut self, local: Local) {
+        if let Ok(place) = self.find(local) {
+            self.0.remove(place);
+        }
     }
 }
 
@@ -78,6 +135,36 @@ mod tests {
             table.remove(ends);
             let left = pairs.iter().filter(|ends| table.get(ends).is_some()).count();
             assert_eq!((table.get(ends), left), (None, pairs.len() - 1 - id));
+            if id % 2 == 0 {
+                table.insert(*ends, 99);
+                table.insert(*ends, 100);
+                assert_eq!(table.get(ends), Some(100));
+                table.remove(ends);
+                assert_eq!(table.get(ends), None);
+            }
         }
+    }
+
+    #[test]
+    fn ends_of_zeros_are_as_good_as_others() {
+        let zeros = "0.0.0.0:0".parse().expect("an address and a port");
+        let mut table = ConnectionTable::default();
+        assert_eq!(table.get(&(zeros, zeros)), None);
+        table.insert((zeros, zeros), 7);
+        assert_eq!(table.get(&(zeros, zeros)), Some(7));
+    }
+
+    #[test]
+    fn listeners_are_found_by_port_and_address() {
+        let mut listeners = Listeners::default();
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let all = [(80, 2), (443, 1), (80, 1), (22, 3)].map(|(port, last)| (port, address(last)));
+        (0..).zip(all).for_each(|(id, local)| listeners.insert(local, id));
+        listeners.insert(all[2], 9);
+        let found = |listeners: &Listeners| all.map(|local| listeners.get(local));
+        assert_eq!(found(&listeners), [Some(0), Some(1), Some(9), Some(3)]);
+        listeners.remove(all[0]);
+        listeners.remove((80, address(7)));
+        assert_eq!(found(&listeners), [None, Some(1), Some(9), Some(3)]);
     }
 }
