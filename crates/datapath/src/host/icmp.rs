@@ -186,7 +186,8 @@ impl Host {
             }
             return;
         }
-        let Some(id) = self.connection_of(ends).filter(|_| quoted.seq.is_some()) else { return };
+        let connection = self.tcp_stack().connection_between(&ends);
+        let Some(id) = connection.filter(|_| quoted.seq.is_some()) else { return };
         self.with_connection(now, id, |tcp, cx| tcp.icmp_arrives(error, cx));
     }
 

@@ -147,8 +147,6 @@ pub(super) struct TcpStack {
     /// What keys are mixed with: zero where a run must repeat.
     pub(super) secret: [u64; 2],
     pub(super) listeners: Listeners,
-    /// Looked up last: most segments belong to the same connection as the one before.
-    last: Option<((SocketAddr, SocketAddr), u32)>,
     /// What is told of connections, while somebody listens.
     traced: Option<Box<Traced>>,
     /// What few hosts know; made at first use.
@@ -159,13 +157,18 @@ pub(super) struct TcpStack {
 const _: () = assert!(size_of::<TcpStack>() <= 768);
 
 impl TcpStack {
+    /// The connection between these ends.
+    pub(super) fn connection_between(&self, ends: &table::Ends) -> Option<u32> {
+        self.connections.get(ends)
+    }
+
     /// The caches are asked for what every segment needs.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.mib.in_segs);
         prefetch(&self.mib.hp_acks);
         prefetch(&self.mib.delivered);
-        prefetch(&self.last);
+        prefetch(&self.connections);
         prefetch(&self.sysctl_version);
     }
 }
@@ -478,7 +481,6 @@ impl Host {
                 learnt.ports_used_up = None;
             }
         }
-        stack.last = None;
     }
 
     #[inline]

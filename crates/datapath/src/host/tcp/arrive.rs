@@ -1,5 +1,6 @@
 //! Arriving segments find their socket (`tcp_v4_rcv`, `__inet_lookup`); those of none are reset.
 
+use super::table::ends_of;
 use crate::host::Host;
 use crate::packet::seq::Seq;
 use crate::packet::{
@@ -15,8 +16,7 @@ impl Host {
     /// A TCP segment for this host (`tcp_v4_rcv`). It is read where it lies.
     #[inline]
     pub(in crate::host) fn deliver_tcp(&mut self, now: Instant, place: &mut Packet) {
-        let Some(ends) = ends_of(place) else { return };
-        match self.connection_of(ends) {
+        match self.tcp_stack().connections.of_segment(place) {
             Some(id) => self.segment_for(now, id, place),
             None => self.segment_for_none(now, place),
         }
@@ -26,20 +26,6 @@ impl Host {
     fn segment_for_none(&mut self, now: Instant, place: &mut Packet) {
         let Some((local, remote)) = ends_of(place) else { return };
         self.segment_for_listener(now, local, remote, None, place.take());
-    }
-
-    /// The connection between our end and the peer's (`__inet_lookup_established`).
-    #[inline]
-    pub(in crate::host) fn connection_of(&mut self, ends: (SocketAddr, SocketAddr)) -> Option<u32> {
-        let stack = self.tcp_stack();
-        match stack.last {
-            Some((last, id)) if last == ends => Some(id),
-            _ => {
-                let id = stack.connections.get(&ends);
-                stack.last = id.map(|id| (ends, id));
-                id
-            }
-        }
     }
 
     #[inline]
@@ -124,15 +110,6 @@ impl Host {
         };
         self.ip_output(now, reset.finish());
     }
-}
-
-/// Our end and the peer's of an arriving segment.
-#[inline]
-fn ends_of(packet: &Packet) -> Option<(SocketAddr, SocketAddr)> {
-    let tcp = packet.tcp()?;
-    let local = SocketAddr::new(packet.network.dst()?, tcp.dst_port);
-    let remote = SocketAddr::new(packet.network.src()?, tcp.src_port);
-    Some((local, remote))
 }
 
 /// The network header of an answer: ends exchanged, a fresh TTL, no ECN.

@@ -1,6 +1,7 @@
 //! Which connection is between two ends, and who listens (`inet_hashinfo`).
 
 use crate::grow::reserve_one;
+use crate::packet::{Network, Packet};
 use core::net::{IpAddr, SocketAddr};
 use rustc_hash::FxHashMap;
 
@@ -49,15 +50,42 @@ impl EndsV4 {
     }
 }
 
+/// Our end and the peer's of an arriving segment.
+pub(in crate::host) fn ends_of(packet: &Packet) -> Option<Ends> {
+    let tcp = packet.tcp()?;
+    let local = SocketAddr::new(packet.network.dst()?, tcp.dst_port);
+    let remote = SocketAddr::new(packet.network.src()?, tcp.src_port);
+    Some((local, remote))
+}
+
 impl ConnectionTable {
     /// The connection between these ends.
     #[inline]
     pub fn get(&self, ends: &Ends) -> Option<u32> {
         match EndsV4::of(ends) {
-            Some(ends) if self.one == ends && self.id != NONE => Some(self.id.0),
-            Some(ends) => self.v4.as_ref()?.get(&ends).copied(),
+            Some(ends) => self.get_v4(ends),
             None => self.others.as_ref()?.get(ends).copied(),
         }
+    }
+
+    #[inline]
+    fn get_v4(&self, ends: EndsV4) -> Option<u32> {
+        if self.one == ends && self.id != NONE {
+            return Some(self.id.0);
+        }
+        self.v4.as_ref()?.get(&ends).copied()
+    }
+
+    /// The connection that an arriving segment is for (`__inet_lookup_established`).
+    #[inline]
+    pub fn of_segment(&self, packet: &Packet) -> Option<u32> {
+        let tcp = packet.tcp()?;
+        if let Network::Ipv4(ip) = &packet.network {
+            let ports = u32::from(tcp.dst_port) << 16 | u32::from(tcp.src_port);
+            let (local, remote) = (ip.dst.to_bits(), ip.src.to_bits());
+            return self.get_v4(EndsV4 { local, remote, ports });
+        }
+        self.others.as_ref()?.get(&ends_of(packet)?).copied()
     }
 
     /// From now on this one is between them.
