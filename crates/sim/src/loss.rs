@@ -1,6 +1,6 @@
 //! Loss models from outside: a library user's own, by name and behind one type.
 
-use crate::wording::{Kind, Wording};
+use apps::wording::{Kind, Wording};
 use core::fmt;
 use datapath::packet::Packet;
 use datapath::rng::Rng;
