@@ -22,21 +22,8 @@ pub type LossKind = Kind<dyn LossModel>;
 /// A model of a library user in the words of a link: fresh for each direction of each link.
 pub type GuestLoss = Wording<dyn LossModel>;
 
-/// The model of one direction of a link.
+/// The model of one direction of a link. That of the words, which it is a clone of, never sees a packet.
 pub(crate) struct Guest(pub Box<dyn LossModel>);
-
-impl Guest {
-    /// A model that has not seen any packet.
-    pub fn new(words: GuestLoss) -> Self {
-        Self(words.thing().boxed_clone())
-    }
-}
-
-impl Clone for Guest {
-    fn clone(&self) -> Self {
-        Self(self.0.boxed_clone())
-    }
-}
 
 impl fmt::Debug for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
