@@ -4,6 +4,8 @@
 //! An application knows its host's sockets and the time that it is told. Who drives it, in virtual time or
 //! by the clock, calls it with an [`AppCx`] and hears afterwards which sockets it has claimed and when it
 //! wants to be woken.
+//!
+//! [`wording`] is for what a library user names in files, applications and loss models: things made from words.
 
 mod bytes;
 mod cbr;
@@ -14,6 +16,7 @@ mod request;
 mod tcp_send;
 mod tcp_sink;
 mod udp_sink;
+pub mod wording;
 
 pub use bytes::{Compared, Stream, Streams};
 pub use cbr::Cbr;

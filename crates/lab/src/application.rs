@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use apps::App;
+use apps::wording::{Kind, Wording};
 use datapath::tcp::config::TcpConfig;
-use sim::wording::{Kind, Wording};
 
 /// What a flow is, whose `app` a library user has named: made from the words behind the name.
 pub trait Application: Send + Sync {

@@ -27,9 +27,15 @@ pub enum Side {
 pub struct Capture<W: Write> {
     writer: Writer<W>,
     snap: Snap,
-    links: BTreeMap<(LinkId, Side), Tap>,
-    drops: BTreeMap<DropPlace, Tap>,
+    taps: BTreeMap<Place, Tap>,
     error: Option<io::Error>,
+}
+
+/// Where a tap is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Link(LinkId, Side),
+    Drops(DropPlace),
 }
 
 /// A tap; the file learns of its interface at the first packet, which shows its link type.
@@ -39,26 +45,22 @@ struct Tap {
     interface: Option<InterfaceId>,
 }
 
-impl Tap {
-    fn new(name: String) -> Self {
-        Self { name, interface: None }
-    }
-}
-
 impl<W: Write> Capture<W> {
     /// A capture without taps.
     pub fn new(writer: Writer<W>, snap: Snap) -> Self {
-        Self { writer, snap, links: BTreeMap::new(), drops: BTreeMap::new(), error: None }
+        Self { writer, snap, taps: BTreeMap::new(), error: None }
     }
 
     /// Taps one side of a link, by the name of an interface.
     pub fn tap(&mut self, link: LinkId, side: Side, name: &str) {
-        self.links.insert((link, side), Tap::new(name.to_owned()));
+        let tap = Tap { name: name.to_owned(), interface: None };
+        self.taps.insert(Place::Link(link, side), tap);
     }
 
     /// Records what is dropped in a node or on a link.
     pub fn tap_drops(&mut self, place: DropPlace, name: &str) {
-        self.drops.insert(place, Tap::new(format!("{name} drops")));
+        let tap = Tap { name: format!("{name} drops"), interface: None };
+        self.taps.insert(Place::Drops(place), tap);
     }
 
     /// Ends the file.
@@ -72,42 +74,34 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    fn passed(&mut self, now: Instant, link: LinkId, side: Side, packet: &Packet) {
-        let Self { writer, snap, links, error, .. } = self;
-        if let Some(tap) = links.get_mut(&(link, side)) {
-            write(writer, tap, *snap, now, packet, None, error);
+    fn note(&mut self, now: Instant, place: Place, packet: &Packet, dropped: Option<Reason>) {
+        if self.error.is_none() {
+            self.error = self.write(now, place, packet, dropped).err();
         }
     }
-}
 
-fn write<W: Write>(
-    writer: &mut Writer<W>,
-    tap: &mut Tap,
-    snap: Snap,
-    now: Instant,
-    packet: &Packet,
-    comment: Option<&str>,
-    error: &mut Option<io::Error>,
-) {
-    if error.is_some() {
-        return;
+    fn write(
+        &mut self,
+        now: Instant,
+        place: Place,
+        packet: &Packet,
+        dropped: Option<Reason>,
+    ) -> io::Result<()> {
+        let Some(tap) = self.taps.get_mut(&place) else { return Ok(()) };
+        let interface = match tap.interface {
+            Some(interface) => interface,
+            None => *tap.interface.insert(self.writer.add_interface(&Interface {
+                name: Some(tap.name.clone()),
+                link_type: match packet.link {
+                    LinkHeader::Ethernet { .. } => LinkType::ETHERNET,
+                    LinkHeader::None => LinkType::RAW,
+                },
+                snap_len: 0,
+            })?),
+        };
+        let comment = dropped.map(|reason| format!("dropped: {}", reason.name()));
+        self.writer.write_packet(interface, now, packet, self.snap, comment.as_deref())
     }
-    let interface = match tap.interface {
-        Some(interface) => Ok(interface),
-        None => writer.add_interface(&Interface {
-            name: Some(tap.name.clone()),
-            link_type: match packet.link {
-                LinkHeader::Ethernet { .. } => LinkType::ETHERNET,
-                LinkHeader::None => LinkType::RAW,
-            },
-            snap_len: 0,
-        }),
-    };
-    let written = interface.and_then(|interface| {
-        tap.interface = Some(interface);
-        writer.write_packet(interface, now, packet, snap, comment)
-    });
-    *error = written.err();
 }
 
 impl<W: Write> Observer for Capture<W> {
@@ -116,22 +110,19 @@ impl<W: Write> Observer for Capture<W> {
     }
 
     fn wants_link(&self, link: LinkId) -> bool {
-        self.links.keys().any(|(tapped, _)| *tapped == link)
+        let is_tapped = |side| self.taps.contains_key(&Place::Link(link, side));
+        is_tapped(Side::Sent) || is_tapped(Side::Delivered)
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        self.passed(now, link, Side::Sent, packet);
+        self.note(now, Place::Link(link, Side::Sent), packet, None);
     }
 
     fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        self.passed(now, link, Side::Delivered, packet);
+        self.note(now, Place::Link(link, Side::Delivered), packet, None);
     }
 
     fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
-        let Self { writer, snap, drops, error, .. } = self;
-        if let Some(tap) = drops.get_mut(&place) {
-            let comment = format!("dropped: {}", reason.name());
-            write(writer, tap, *snap, now, packet, Some(&comment), error);
-        }
+        self.note(now, Place::Drops(place), packet, Some(reason));
     }
 }

@@ -7,7 +7,6 @@
 
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
-use crate::due::Due;
 use crate::epoch::Epoch;
 use crate::event::{EventId, Kind};
 use crate::groups::Groups;
@@ -15,6 +14,7 @@ use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::partition::{AWAY, Away, Partition};
 use crate::state::{NO_LINK, NodeState};
 use apps::NO_APP;
+use core::mem::take;
 
 /// A partition and what works it off: what one thread does.
 #[repr(align(128))]
@@ -151,50 +151,36 @@ impl Partition {
 
 /// Divides a world: each node belongs to the partition that `parts` says.
 pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>, Places) {
+    let mut whole = whole.part;
     let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
-    let empty = || whole.part.sibling(count, groups.width);
-    let mut all: Vec<Partition> = (0..count).map(|_| empty()).collect();
-    let Partition { nodes, links, apps, watchers, calendar, mut pool, .. } = whole.part;
+    let mut all: Vec<_> = (0..count).map(|_| whole.sibling(count, groups.width)).collect();
     let mut places = Places::default();
-    for (name, node) in (0..).zip(nodes) {
+    for (name, node) in (0..).zip(take(&mut whole.nodes)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];
         places.nodes.push(At { part, index: here.nodes.len() as u32 });
         here.names.nodes.push(name);
         here.nodes.push(node);
     }
-    for (name, link) in (0..).zip(links) {
+    for (name, link) in (0..).zip(take(&mut whole.links)) {
         places.links.push(place_link(&mut all, &places.nodes, name, link));
     }
-    for (name, mut app) in (0..).zip(apps) {
+    for (name, mut app) in (0..).zip(take(&mut whole.apps)) {
         let At { part, index } = places.node(app.node);
         app.node = NodeId(index);
         places.apps.push(At { part, index: all[part].apps.len() as u32 });
         all[part].names.apps.push(name);
         all[part].apps.push(app);
     }
-    for (link, list) in (0..).zip(watchers) {
+    for (link, list) in (0..).zip(take(&mut whole.watchers)) {
         let At { part, index } = places.link(LinkId(link));
         all[part].watch(LinkId(index), list);
     }
     for node in all.iter_mut().flat_map(|part| &mut part.nodes) {
         node.renumber(|link| LinkId(places.link(link).index), |app| places.app(app).index);
     }
-    for due in calendar.iter() {
-        let At { part, index } = places.node(due.node());
-        let it = due.renumbered(places.event(due.id()), NodeId(index));
-        match due.link_of_arrival() {
-            Some(_) => all[part].admit(it, pool.get_mut(due.packet())),
-            None => all[part].calendar.push(it),
-        }
-    }
-    for mut ready in whole.part.pending {
-        let At { part, index } = places.node(ready.node);
-        ready.node = NodeId(index);
-        ready.rank = ready.rank.renumbered(|id| places.event(id));
-        all[part].pending.push(ready);
-    }
-    all[0].stats = whole.part.stats;
+    hand_over(&mut whole, &mut all, |node| places.node(node), |id| places.event(id));
+    all[0].stats = whole.stats;
     let share = |part: Partition| {
         let epoch = Epoch::new(groups.among(&part.names.nodes));
         Share { part, epoch }
@@ -226,47 +212,56 @@ fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) ->
     [here, there]
 }
 
+/// What is due in a partition, and what is to be heard there, is so where its node has gone, by the
+/// numbers that nodes and events have there.
+fn hand_over(
+    from: &mut Partition,
+    all: &mut [Partition],
+    node: impl Fn(NodeId) -> At,
+    event: impl Fn(EventId) -> EventId,
+) {
+    for due in from.calendar.iter() {
+        let At { part, index } = node(due.node());
+        let it = due.renumbered(event(due.id()), NodeId(index));
+        match due.link_of_arrival() {
+            Some(_) => all[part].admit(it, from.pool.get_mut(due.packet())),
+            None => all[part].calendar.push(it),
+        }
+    }
+    for mut ready in from.pending.drain(..) {
+        let At { part, index } = node(ready.node);
+        ready.node = NodeId(index);
+        ready.rank = ready.rank.renumbered(&event);
+        all[part].pending.push(ready);
+        all[part].pending_at = from.pending_at;
+    }
+}
+
 /// Makes one of the partitions of a world.
-pub(crate) fn join(mut shares: Vec<Share>, places: &Places, width: u64) -> Share {
+pub(crate) fn join(shares: Vec<Share>, places: &Places, width: u64) -> Share {
     let mut whole = shares[0].part.sibling(0, width);
-    for Share { part, .. } in &mut shares {
-        debug_assert!(
-            part.out.iter().all(Crossings::is_empty),
-            "all that crosses has been delivered"
-        );
-        let names = core::mem::take(&mut part.names);
+    let (mut nodes, mut links, mut apps) = (Vec::new(), Vec::new(), Vec::new());
+    for Share { mut part, .. } in shares {
+        debug_assert!(part.out.iter().all(Crossings::is_empty), "all that crosses is delivered");
+        let names = take(&mut part.names);
         for node in &mut part.nodes {
             node.renumber(|link| names.link(link), |app| name(&names.apps, app));
         }
         for app in &mut part.apps {
             app.node = names.node(app.node);
         }
-        for (link, list) in (0..).zip(core::mem::take(&mut part.watchers)) {
+        for (link, list) in (0..).zip(take(&mut part.watchers)) {
             whole.watch(names.link(LinkId(link)), list);
         }
-        let dues: Vec<Due> = part.calendar.iter().collect();
-        for due in dues {
-            let it = due.renumbered(names.event(due.id()), names.node(due.node()));
-            match due.link_of_arrival() {
-                Some(_) => whole.admit(it, part.pool.get_mut(due.packet())),
-                None => whole.calendar.push(it),
-            }
-        }
-        for mut ready in part.pending.drain(..) {
-            ready.node = names.node(ready.node);
-            ready.rank = ready.rank.renumbered(|id| names.event(id));
-            whole.pending.push(ready);
-            whole.pending_at = part.pending_at;
-        }
+        let node = |node| At { part: 0, index: names.node(node).0 };
+        hand_over(&mut part, core::slice::from_mut(&mut whole), node, |id| names.event(id));
         whole.stats.add(&part.stats);
+        nodes.push(part.nodes.into_iter());
+        links.push(part.links.into_iter());
+        apps.push(part.apps.into_iter());
     }
-    let mut nodes: Vec<_> = shares.iter_mut().map(|it| it.part.nodes.drain(..)).collect();
     whole.nodes.extend(places.nodes.iter().filter_map(|at| nodes[at.part].next()));
-    drop(nodes);
-    let mut apps: Vec<_> = shares.iter_mut().map(|it| it.part.apps.drain(..)).collect();
     whole.apps.extend(places.apps.iter().filter_map(|at| apps[at.part].next()));
-    drop(apps);
-    let mut links: Vec<_> = shares.iter_mut().map(|it| it.part.links.drain(..)).collect();
     for [from, to] in &places.links {
         if from.part != to.part {
             links[to.part].next();

@@ -6,7 +6,7 @@
 //! look-ahead.
 
 use crate::balance::Balance;
-use crate::link::Link;
+use crate::link::{Link, NodeId};
 use datapath::units::Duration;
 
 /// How nodes are grouped. The results are the same.
@@ -54,15 +54,10 @@ impl Groups {
             of_node[node as usize] = if root == node { count } else { of_node[root as usize] };
             count += u32::from(root == node);
         }
-        let between =
-            |link: &&Link| of_node[link.from.0.0 as usize] != of_node[link.to.0.0 as usize];
-        let shortest = links.iter().filter(between).map(|link| link.delay().as_nanos()).min();
-        match shortest {
-            Some(shortest) => {
-                Self { of_node, count: count as usize, width: shortest.min(WIDTH_MAX) }
-            }
-            None => Self::one(),
-        }
+        let group = |node: NodeId| of_node[node.0 as usize];
+        let between = links.iter().filter(|link| group(link.from.0) != group(link.to.0));
+        let Some(shortest) = between.map(Link::delay).min() else { return Self::one() };
+        Self { of_node, count: count as usize, width: shortest.as_nanos().min(WIDTH_MAX) }
     }
 
     /// The same groups among these nodes alone.
@@ -116,9 +111,9 @@ fn root(roots: &mut [u32], mut node: u32) -> u32 {
 /// epoch.
 #[derive(Debug)]
 pub(crate) struct Chooser {
-    grouping: Grouping,
+    pub grouping: Grouping,
     /// Threads that may work.
-    threads: usize,
+    pub threads: usize,
     /// Whether more than one does.
     parallel: bool,
     /// The different delays of links, shortest first, without zero.
@@ -152,11 +147,10 @@ impl Chooser {
         let mut delays: Vec<Duration> = delays.collect();
         delays.sort_unstable();
         delays.dedup();
-        let parallel = grouping == Grouping::Finest;
         Self {
             grouping,
             threads,
-            parallel,
+            parallel: grouping == Grouping::Finest,
             delays,
             place: 0,
             epochs: 0,
@@ -169,10 +163,8 @@ impl Chooser {
 
     /// Which delays join nodes: shorter ones than this.
     pub fn join(&self) -> Option<Duration> {
-        match self.grouping {
-            Grouping::One => None,
-            Grouping::Adaptive | Grouping::Finest => self.delays.get(self.place).copied(),
-        }
+        let joins_all = self.grouping == Grouping::One;
+        self.delays.get(self.place).copied().filter(|_| !joins_all)
     }
 
     /// How many threads work.
@@ -212,11 +204,10 @@ impl Chooser {
     fn choose(&mut self) -> bool {
         self.usual = self.events / self.epochs;
         (self.epochs, self.events) = (0, 0);
-        let before = (self.place, self.parallel);
-        let (place, parallel) = self.best();
-        self.usual = self.held(place);
-        (self.place, self.parallel) = (place, parallel);
-        let changes = (place, parallel) != before;
+        let best = self.best();
+        let changes = best != (self.place, self.parallel);
+        self.usual = self.held(best.0);
+        (self.place, self.parallel) = best;
         if changes {
             // Who cannot decide is asked less and less often.
             self.patience = (self.patience * 2).min(1 << 20);

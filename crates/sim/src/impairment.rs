@@ -33,7 +33,7 @@ pub struct Chances {
 }
 
 /// All that goes wrong on one direction of a wire.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
@@ -64,7 +64,7 @@ impl Impairments {
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
         let jitter = Correlated::new(chances.jitter_correlation);
-        let guest = chances.guest.map(Guest::new);
+        let guest = chances.guest.map(|words| Guest(words.thing().boxed_clone()));
         Self { rules, chances, rng, guest, jitter, latest: Instant::ZERO }
     }
 
@@ -86,10 +86,7 @@ impl Impairments {
             RuleVerdict::Duplicate(span) => copy_at = Some(at + span),
         }
         let Chances { loss, corruption, duplication, reordering, .. } = self.chances;
-        if self.rng.chance(loss) {
-            return Delivery::Lost;
-        }
-        if self.chances.model.strikes(&mut self.rng) {
+        if self.rng.chance(loss) || self.chances.model.strikes(&mut self.rng) {
             return Delivery::Lost;
         }
         if let Some(Guest(model)) = &mut self.guest
@@ -99,11 +96,8 @@ impl Impairments {
         }
         let damaged = self.rng.chance(corruption);
         let twice = self.rng.chance(duplication);
-        if self.rng.chance(reordering) {
-            at += self.chances.reorder_by;
-        } else {
-            at = self.jittered(at);
-        }
+        let reordered = self.rng.chance(reordering);
+        at = if reordered { at + self.chances.reorder_by } else { self.jittered(at) };
         if twice {
             copy_at.get_or_insert(at);
         }

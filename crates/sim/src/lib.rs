@@ -46,5 +46,6 @@ mod sorter;
 mod state;
 mod threads;
 pub mod topology;
-pub mod wording;
 pub mod world;
+
+pub use apps::wording;

@@ -6,6 +6,7 @@ use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
 use crate::record::{DropPlace, Fingerprint, Interest, Observer};
 use crate::sorter::Sorter;
+use core::ops::DerefMut;
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::trace::Event;
@@ -66,6 +67,9 @@ impl Rank {
     }
 }
 
+/// Observers, each with what it has said that it wants to see.
+type Observers = [(Interest, Box<dyn Observer>)];
+
 /// What somebody wants to see, and what has been seen in the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -108,12 +112,7 @@ enum What {
 
 impl Log {
     /// Notes what somebody wants to see of so many links that are called so.
-    pub fn ask(
-        &mut self,
-        observers: &[(Interest, Box<dyn Observer>)],
-        links: usize,
-        names: &Names,
-    ) {
+    pub fn ask(&mut self, observers: &Observers, links: usize, names: &Names) {
         let all = observers.iter().map(|(interest, _)| *interest);
         self.interest = all.fold(Interest::NOTHING, Interest::or);
         let wants = |link| {
@@ -130,8 +129,7 @@ impl Log {
     }
 
     pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
-        let packet = self.records.keep(packet);
-        self.records.push(turn, What::Sent(link, packet));
+        self.records.keep(turn, packet, |packet| What::Sent(link, packet));
     }
 
     /// A packet has arrived, on a link that the whole world calls `name`: it is noted as it is wanted.
@@ -141,23 +139,21 @@ impl Log {
             self.records.arrivals.note_arrival(turn.at, name, packet);
         }
         if self.interest.delivered && self.links[link.0 as usize] {
-            let packet = self.records.keep(packet);
-            self.records.push(turn, What::Delivered(link, packet));
+            self.records.keep(turn, packet, |packet| What::Delivered(link, packet));
         }
     }
 
     pub fn note_drop(&mut self, turn: Turn, place: DropPlace, reason: Reason, packet: &Packet) {
         if self.interest.dropped {
-            let packet = self.records.keep(packet);
-            self.records.push(turn, What::Dropped(place, reason, packet));
+            self.records.keep(turn, packet, |packet| What::Dropped(place, reason, packet));
         }
     }
 
     pub fn note_event(&mut self, turn: Turn, node: NodeId, event: &Event) {
         if self.interest.events {
+            let what = What::Event(node, self.records.events.len() as u32);
             self.records.events.push(*event);
-            let number = self.records.events.len() as u32 - 1;
-            self.records.push(turn, What::Event(node, number));
+            self.records.seen.push(Seen { turn, what });
         }
     }
 }
@@ -167,17 +163,14 @@ impl Records {
         self.seen.is_empty() && self.arrivals.arrivals == 0
     }
 
-    fn push(&mut self, turn: Turn, what: What) {
+    fn keep(&mut self, turn: Turn, packet: &Packet, what: impl FnOnce(u32) -> What) {
+        let what = what(self.packets.len() as u32);
+        self.packets.push(packet.clone());
         self.seen.push(Seen { turn, what });
     }
 
-    fn keep(&mut self, packet: &Packet) -> u32 {
-        self.packets.push(packet.clone());
-        self.packets.len() as u32 - 1
-    }
-
     /// Shows everything in its order, and forgets it.
-    pub fn show(&mut self, observers: &mut [(Interest, Box<dyn Observer>)]) {
+    pub fn show(&mut self, observers: &mut Observers) {
         self.show_arrivals(observers);
         if self.seen.is_empty() {
             return;
@@ -200,7 +193,7 @@ impl Records {
     }
 
     #[inline]
-    fn show_arrivals(&mut self, observers: &mut [(Interest, Box<dyn Observer>)]) {
+    fn show_arrivals(&mut self, observers: &mut Observers) {
         let arrivals = core::mem::take(&mut self.arrivals);
         if arrivals.arrivals > 0 {
             for (_, observer) in observers.iter_mut().filter(|(interest, _)| interest.digests) {
@@ -234,10 +227,7 @@ impl Records {
     }
 
     /// Shows what is in the records of several partitions in one order, and forgets it.
-    pub fn show_all(
-        all: &mut [impl core::ops::DerefMut<Target = Self>],
-        observers: &mut [(Interest, Box<dyn Observer>)],
-    ) {
+    pub fn show_all(all: &mut [impl DerefMut<Target = Self>], observers: &mut Observers) {
         for one in &mut *all {
             one.show_arrivals(observers);
         }
@@ -282,7 +272,7 @@ impl Records {
     }
 
     #[inline]
-    fn show_one(&self, place: usize, observers: &mut [(Interest, Box<dyn Observer>)]) {
+    fn show_one(&self, place: usize, observers: &mut Observers) {
         let Seen { turn: Turn { at, .. }, what } = self.seen[place];
         for (interest, observer) in observers {
             match what {

@@ -1,6 +1,6 @@
 //! Loss models from outside: a library user's own, by name and behind one type.
 
-use crate::wording::{Kind, Wording};
+use apps::wording::{Kind, Wording};
 use core::fmt;
 use datapath::packet::Packet;
 use datapath::rng::Rng;
@@ -22,21 +22,8 @@ pub type LossKind = Kind<dyn LossModel>;
 /// A model of a library user in the words of a link: fresh for each direction of each link.
 pub type GuestLoss = Wording<dyn LossModel>;
 
-/// The model of one direction of a link.
+/// The model of one direction of a link. That of the words, which it is a clone of, never sees a packet.
 pub(crate) struct Guest(pub Box<dyn LossModel>);
-
-impl Guest {
-    /// A model that has not seen any packet.
-    pub fn new(words: GuestLoss) -> Self {
-        Self(words.thing().boxed_clone())
-    }
-}
-
-impl Clone for Guest {
-    fn clone(&self) -> Self {
-        Self(self.0.boxed_clone())
-    }
-}
 
 impl fmt::Debug for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

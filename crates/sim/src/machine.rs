@@ -30,32 +30,20 @@ impl Partition {
             self.interrupt();
         }
         let now = self.now;
-        let mut due: Vec<usize> =
-            (0..self.nodes.len()).filter(|&at| self.nodes[at].wake <= now).collect();
-        due.push(node.0 as usize);
-        due.sort_unstable();
+        let is_due = |at: &usize| *at == node.0 as usize || self.nodes[*at].wake <= now;
+        let due: Vec<usize> = (0..self.nodes.len()).filter(is_due).collect();
         for &at in &due {
             self.nodes[at].host.fire_wheel_timers(now);
         }
         let (exact, queues): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|&at| self.nodes[at].host.fires_exact_timers_only(now));
         for at in queues.into_iter().chain(exact) {
-            self.wake_node(at);
+            self.nodes[at].wake = Instant::FAR_FUTURE;
+            self.pump(NodeId(at as u32));
         }
         if self.machine.softirqs.is_some() {
-            self.play_softirqs(true);
-        } else {
-            self.receive_at_once();
+            return self.play_softirqs(true);
         }
-    }
-
-    fn wake_node(&mut self, index: usize) {
-        self.nodes[index].wake = Instant::FAR_FUTURE;
-        self.pump(NodeId(index as u32));
-    }
-
-    /// What arrives now does so.
-    fn receive_at_once(&mut self) {
         while let Some(own) = self.pop_arrival() {
             self.do_entry(own.2);
         }
@@ -65,11 +53,9 @@ impl Partition {
     pub fn pop_arrival(&mut self) -> Option<Own> {
         let after_ns = (self.now - self.begin).as_nanos();
         let entry = self.own.peek()?.0.2;
-        let is_due = u64::from(entry.after_ns()) == after_ns;
-        if !is_due || entry.id().kind() != Kind::Arrival {
-            return None;
-        }
-        self.own.pop().map(|Reverse(own)| own)
+        let arrives = entry.id().kind() == Kind::Arrival;
+        let is_due = arrives && u64::from(entry.after_ns()) == after_ns;
+        if is_due { self.own.pop().map(|Reverse(own)| own) } else { None }
     }
 
     /// Whether a node wakes for a timer of its own, or for a tick of the machine. The tick stops when one has found the

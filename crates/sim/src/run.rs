@@ -79,10 +79,9 @@ impl World {
         }
         if core::mem::take(&mut self.grown) {
             self.whole();
-            let links = &self.shares[0].part.links;
-            self.chooser = Chooser::new(self.grouping, self.threads, links);
+            let Chooser { grouping, threads, .. } = self.chooser;
+            self.chooser = Chooser::new(grouping, threads, &self.shares[0].part.links);
             self.regroup();
-            self.grown = false;
         }
         self.ask_observers();
     }
@@ -164,15 +163,13 @@ impl World {
     fn run_command(&mut self) {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.set_now(at);
+        let number = EventId::new(Kind::Command, index).number();
         for Share { part, .. } in &mut self.shares {
             if part.pending_at == at {
                 core::mem::swap(&mut part.ready, &mut part.pending);
                 part.ready.sort_by_key(|ready| ready.rank);
                 part.call_ready_apps();
             }
-        }
-        let number = EventId::new(Kind::Command, index).number();
-        for Share { part, .. } in &mut self.shares {
             part.rank = Rank::of_event(part.run, number);
         }
         self.shares[0].part.count_event();

@@ -193,13 +193,11 @@ impl Place {
 
     /// Whole turns that nobody used need not be counted through.
     fn skip_to(&mut self, start: Instant) {
-        let (turns, nanos) = self.schedule.turn(start);
-        // The last opportunity of a turn is at the time at which the next one begins.
-        let (turns, nanos) = match turns {
-            0 => (0, nanos),
-            _ if nanos == 0 => (turns - 1, self.schedule.period),
-            _ => (turns, nanos),
-        };
+        let (mut turns, mut nanos) = self.schedule.turn(start);
+        if turns > 0 && nanos == 0 {
+            // The last opportunity of a turn is at the time at which the next one begins.
+            (turns, nanos) = (turns - 1, self.schedule.period);
+        }
         let next = self.times().partition_point(|at| *at < nanos);
         if (turns, next) > (self.turns, self.next) {
             (self.turns, self.next) = (turns, next);

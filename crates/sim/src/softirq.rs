@@ -9,6 +9,7 @@ use crate::link::{LinkId, NodeId};
 use crate::partition::{Partition, Ready};
 use datapath::host::SocketId;
 use datapath::node::Port;
+use datapath::tcp::Connection;
 use datapath::units::Instant;
 use std::collections::VecDeque;
 
@@ -26,8 +27,6 @@ pub(crate) struct Softirqs {
     behind_box: bool,
     /// The softirqs are being played.
     playing: bool,
-    /// Who does the work now.
-    context: Context,
     /// What is to be received, with its turn.
     backlog: VecDeque<(u32, Arrival)>,
     /// What the two programs of the box have to forward, from the sender and to it.
@@ -89,7 +88,6 @@ impl Softirqs {
             of,
             behind_box,
             playing: false,
-            context: Context::Interrupt,
             backlog: VecDeque::new(),
             boxes: [VecDeque::new(), VecDeque::new()],
             boxes_ran: [Instant::ZERO; 2],
@@ -119,10 +117,10 @@ impl Partition {
             self.wake_programs();
         }
         loop {
-            if !self.is_program_woken() {
+            if self.woken().is_empty() {
                 self.do_softirqs(Context::Interrupt);
             }
-            if let Some(program) = self.next_program() {
+            if let Some(program) = self.woken().pop_front() {
                 self.run_program(program);
             } else if self.is_softirq_pending() {
                 self.do_softirqs(Context::Ksoftirqd);
@@ -135,22 +133,22 @@ impl Partition {
 
     /// Programs whose timers have fired, in the order in which these were set (`timerqueue_add`).
     fn wake_programs(&mut self) {
+        self.note_timers();
+        let now = self.now;
+        let softirqs = self.softirqs();
         let mut woken = Vec::new();
-        for way in 0..2 {
-            let held = self.softirqs().boxes[way].len();
+        for (way, held) in softirqs.boxes.iter().map(VecDeque::len).enumerate() {
             if held > 0 {
-                woken.push((self.softirqs().boxes_ran[way], Program::Box(way, held)));
+                woken.push((softirqs.boxes_ran[way], Program::Box(way, held)));
             }
         }
-        self.note_timers();
-        for index in 0..self.apps.len() {
-            let (timer, set_at) = self.softirqs().timers[index];
-            if timer == self.now {
-                woken.push((set_at, Program::Timer(index as u32)));
+        for (index, (timer, set_at)) in (0..).zip(&softirqs.timers) {
+            if *timer == now {
+                woken.push((*set_at, Program::Timer(index)));
             }
         }
         woken.sort_by_key(|(set_at, _)| *set_at);
-        self.softirqs().woken.extend(woken.into_iter().map(|(_, program)| program));
+        softirqs.woken.extend(woken.into_iter().map(|(_, program)| program));
     }
 
     /// Notes when timers of applications have been set: now, if it is not known.
@@ -164,19 +162,11 @@ impl Partition {
         }
     }
 
-    fn queue_ready(&mut self) {
-        for ready in core::mem::take(&mut self.ready) {
-            self.softirqs().woken.push_back(Program::Ready(ready));
-        }
-    }
-
-    fn is_program_woken(&mut self) -> bool {
-        !self.ready.is_empty() || !self.softirqs().woken.is_empty()
-    }
-
-    fn next_program(&mut self) -> Option<Program> {
-        self.queue_ready();
-        self.softirqs().woken.pop_front()
+    /// Programs that are to run; last of all those of sockets that have become ready since this was asked.
+    fn woken(&mut self) -> &mut VecDeque<Program> {
+        let softirqs = self.machine.softirqs.as_mut().expect("they are played");
+        softirqs.woken.extend(self.ready.drain(..).map(Program::Ready));
+        &mut softirqs.woken
     }
 
     /// Whether softirqs have something to do.
@@ -190,12 +180,11 @@ impl Partition {
 
     /// Pass by pass, until nothing is pending, programs have been woken or it has been often enough (`handle_softirqs`).
     fn do_softirqs(&mut self, context: Context) {
-        let before = core::mem::replace(&mut self.softirqs().context, context);
         let of = self.softirqs().of;
         for _ in 0..PASSES {
             // What this pass brings about is for the next one.
             let goes_on = self.nodes[of.0 as usize].host.has_stopped();
-            let received = self.receive_backlog();
+            let received = self.receive_backlog(context);
             if goes_on {
                 let held = self.softirqs().held.filter(|held| held.node == of);
                 let held = held.map(|held| held.socket);
@@ -203,12 +192,11 @@ impl Partition {
                 self.pump(of);
             }
             // Another program of the same priority waits until the one that runs has done.
-            let resched = context != Context::Program && self.is_program_woken();
+            let resched = context != Context::Program && !self.woken().is_empty();
             if !(received || goes_on) || resched {
                 break;
             }
         }
-        self.softirqs().context = before;
     }
 
     /// Does what is pending once for each packet that a system call, which began at turn `since`, has sent
@@ -223,15 +211,15 @@ impl Partition {
     }
 
     /// One pass over the backlog (`process_backlog`); false if there was nothing.
-    fn receive_backlog(&mut self) -> bool {
+    fn receive_backlog(&mut self, context: Context) -> bool {
         for received in 0..WEIGHT {
             if self.softirqs().backlog.is_empty() {
                 self.take_arrivals();
             }
             let Some((turn, arrival)) = self.softirqs().backlog.pop_front() else {
-                return self.give_memory_back(u32::MAX) || received > 0;
+                return self.give_memory_back(u32::MAX, context) || received > 0;
             };
-            self.give_memory_back(turn);
+            self.give_memory_back(turn, context);
             match arrival {
                 Arrival::Sent(entry) => self.do_entry(entry),
                 Arrival::Forwarded(entry) => self.deliver(LinkId(entry.id().index()), entry),
@@ -241,8 +229,8 @@ impl Partition {
     }
 
     /// What lay in the backlog up to this turn has been received.
-    fn give_memory_back(&mut self, turn: u32) -> bool {
-        let (of, context) = (self.softirqs().of, self.softirqs().context);
+    fn give_memory_back(&mut self, turn: u32, context: Context) -> bool {
+        let of = self.softirqs().of;
         let host = &mut self.nodes[of.0 as usize].host;
         let has_backlog = host.has_backlog();
         if has_backlog {
@@ -272,8 +260,7 @@ impl Partition {
             let is_idle = softirqs.boxes[way].is_empty();
             softirqs.boxes[way].push_back(entry);
             if playing && is_idle {
-                self.queue_ready();
-                self.softirqs().woken.push_back(Program::Box(way, 0));
+                self.woken().push_back(Program::Box(way, 0));
             }
         } else if playing {
             return self.deliver(id, entry);
@@ -351,13 +338,13 @@ impl Partition {
     /// A program takes hold of its socket: what is pending is done then (`lock_sock`).
     fn hold(&mut self, node: NodeId, socket: Option<SocketId>) {
         let host = &mut self.nodes[node.0 as usize].host;
-        let ends = socket.and_then(|socket| {
-            let ports =
-                |tcp: &mut datapath::tcp::Connection| (tcp.local().port(), tcp.remote().port());
-            host.with_tcp(self.now, socket, |tcp, _| ports(tcp)).ok().map(|ports| (socket, ports))
+        let held = socket.and_then(|socket| {
+            let ports = |tcp: &mut Connection| (tcp.local().port(), tcp.remote().port());
+            let ports = host.with_tcp(self.now, socket, |tcp, _| ports(tcp)).ok()?;
+            Some(Held { node, socket, ports })
         });
         self.pump(node);
-        self.softirqs().held = ends.map(|(socket, ports)| Held { node, socket, ports });
+        self.softirqs().held = held;
         self.do_softirqs(Context::Program);
     }
 
@@ -382,8 +369,7 @@ impl Partition {
     #[cold]
     pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
         let turn = self.last_turn();
-        let host = &mut self.nodes[node.0 as usize].host;
-        host.credit_backlog(self.now, port, turn);
+        self.nodes[node.0 as usize].host.credit_backlog(self.now, port, turn);
     }
 
     /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.

@@ -105,7 +105,7 @@ pub struct End {
     pub link: LinkConfig,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct NodePlan {
     name: String,
     router: bool,
@@ -134,15 +134,8 @@ impl Topology {
 
     fn node(&mut self, name: &str, router: bool) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
-        let name = name.to_owned();
-        self.names.entry(name.clone()).or_insert(id);
-        self.nodes.push(NodePlan {
-            name,
-            router,
-            ports: Vec::new(),
-            routes: Vec::new(),
-            own_routes: false,
-        });
+        self.names.entry(name.to_owned()).or_insert(id);
+        self.nodes.push(NodePlan { name: name.to_owned(), router, ..NodePlan::default() });
         id
     }
 
@@ -305,27 +298,23 @@ impl Topology {
 
     /// One breadth-first search gives the first port towards every other node.
     fn add_shortest_paths(&self, from: NodeId, host: &mut Host) {
-        let mut first_port: Vec<Option<Port>> = vec![None; self.nodes.len()];
-        let mut queue = VecDeque::new();
-        for (port, &(wire, is_a)) in self.nodes[from.0 as usize].ports.iter().enumerate() {
-            let near = self.near_end(wire, !is_a).node;
-            if near != from && first_port[near.0 as usize].is_none() {
-                first_port[near.0 as usize] = Some(Port(port as u16));
-                queue.push_back(near);
-            }
-        }
+        let mut first_port: Vec<Option<u16>> = vec![None; self.nodes.len()];
+        let mut queue = VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
-            let port = first_port[node.0 as usize].expect("set before it was queued");
-            for address in self.addresses_of(node) {
-                add_unless_there(host, Route::on_link(Prefix::host(address), port.0));
+            let port = first_port[node.0 as usize];
+            if let Some(port) = port {
+                for address in self.addresses_of(node) {
+                    add_unless_there(host, Route::on_link(Prefix::host(address), port));
+                }
+                if !self.nodes[node.0 as usize].router {
+                    continue;
+                }
             }
-            if !self.nodes[node.0 as usize].router {
-                continue;
-            }
-            for &(wire, is_a) in &self.nodes[node.0 as usize].ports {
+            for (own_port, &(wire, is_a)) in (0..).zip(&self.nodes[node.0 as usize].ports) {
                 let next = self.near_end(wire, !is_a).node;
                 if next != from && first_port[next.0 as usize].is_none() {
-                    first_port[next.0 as usize] = Some(port);
+                    // What is not behind another node is behind a port of the first one.
+                    first_port[next.0 as usize] = port.or(Some(own_port));
                     queue.push_back(next);
                 }
             }
@@ -343,25 +332,21 @@ impl Topology {
         to: NodeId,
     ) -> Result<Vec<NodeId>, TopologyError> {
         let target = self.address(to)?;
-        let names = || (self.name(from), self.name(to));
         let mut path = vec![from];
-        loop {
-            let at = path[path.len() - 1];
-            let Decision::Forward(hop) = world.host(at).route_to(target) else {
-                if at == to {
-                    return Ok(path);
-                }
-                let (from, to) = names();
-                return Err(TopologyError::NoRoute { from, to });
-            };
+        let mut at = from;
+        while let Decision::Forward(hop) = world.host(at).route_to(target) {
             let (wire, is_a) = self.nodes[at.0 as usize].ports[usize::from(hop.port)];
-            let next = self.near_end(wire, !is_a).node;
-            if path.contains(&next) {
-                let (from, to) = names();
+            at = self.near_end(wire, !is_a).node;
+            if path.contains(&at) {
+                let (from, to) = (self.name(from), self.name(to));
                 return Err(TopologyError::RoutingLoop { from, to });
             }
-            path.push(next);
+            path.push(at);
         }
+        if at == to {
+            return Ok(path);
+        }
+        Err(TopologyError::NoRoute { from: self.name(from), to: self.name(to) })
     }
 }
 

@@ -74,9 +74,6 @@ pub struct World {
     /// What stands in which of them.
     pub(crate) places: Places,
     pub(crate) chooser: Chooser,
-    pub(crate) grouping: Grouping,
-    /// Threads that may be used.
-    pub(crate) threads: usize,
     pub(crate) team: Team,
     /// Links or nodes have come since the world last ran.
     pub(crate) grown: bool,
@@ -97,8 +94,6 @@ impl World {
             shares: vec![Share { part: Partition::new(), epoch: Epoch::default() }],
             places: Places::default(),
             chooser: Chooser::new(Grouping::default(), 1, &[]),
-            grouping: Grouping::default(),
-            threads: 1,
             team: Team::default(),
             grown: true,
             unasked: false,
@@ -123,14 +118,14 @@ impl World {
 
     /// Chooses how nodes are grouped. The results are the same.
     pub fn set_grouping(&mut self, grouping: Grouping) {
-        self.grouping = grouping;
+        self.chooser.grouping = grouping;
         self.grown = true;
     }
 
     /// Lets up to so many threads work while the world runs, where that pays; at least one does. The
     /// results are the same.
     pub fn set_threads(&mut self, threads: usize) {
-        self.threads = threads.max(1);
+        self.chooser.threads = threads.max(1);
         self.grown = true;
     }
 
@@ -203,11 +198,10 @@ impl World {
 
     /// True if applications have heard of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
-        let heard = |part: &Partition| {
+        self.shares.iter().all(|Share { part, .. }| {
             let mut late = part.nodes.iter().flat_map(|node| &node.late);
             part.pending.is_empty() && late.all(|late| late.ready.is_empty())
-        };
-        self.shares.iter().all(|share| heard(&share.part))
+        })
     }
 
     /// A node's host.
@@ -252,11 +246,9 @@ impl World {
             }
             self.shares[from].part.out_at = Instant::FAR_FUTURE;
         }
-        let closed = |share: &mut Share| {
-            let Partition { log, names, .. } = &mut share.part;
-            log.records.close(names);
-        };
-        self.shares.iter_mut().for_each(closed);
+        for Share { part, .. } in &mut self.shares {
+            part.log.records.close(&part.names);
+        }
         let all = self.shares.iter_mut().map(|share| &mut share.part.log.records);
         Records::show_all(&mut all.collect::<Vec<_>>(), &mut self.observers);
     }
@@ -271,7 +263,6 @@ impl World {
         let seed = self.seed;
         let part = self.whole();
         let id = LinkId(new_index(part.links.len()));
-        let ring = config.ring;
         part.links.push(Link::new(config, from, to, seed, id));
         let node = &mut part.nodes[from.0.0 as usize];
         let ports = node.host.port_count();
@@ -284,7 +275,7 @@ impl World {
         self.unasked |= !self.observers.is_empty();
         self.with_host(from.0, |now, host| {
             host.set_xmit_more(from.1, true);
-            host.grant(now, from.1, ring);
+            host.grant(now, from.1, config.ring);
         });
         id
     }
