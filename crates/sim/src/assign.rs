@@ -5,7 +5,7 @@
 //! is taken whose even cuts cross fewer packets.
 
 use crate::balance::{Balance, COST};
-use crate::groups::{Chooser, Groups};
+use crate::groups::{Chooser, Groups, number_used};
 use crate::link::Link;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,10 +19,10 @@ pub(crate) fn assign(groups: &Groups, links: &[Link], chooser: &Chooser) -> Opti
     let net = Net::new(groups, links, &chooser.balance);
     let by_number: Vec<u32> = (0..groups.count() as u32).collect();
     let all = [net.in_neighbourhood(), by_number].map(|order| net.cut_evenly(&order, count));
-    let best = all.into_iter().min_by_key(|parts| net.crossing(parts))?;
-    let parts = number_used(best);
-    let several = parts.iter().any(|part| *part > 0);
-    several.then(|| groups.by_node().map(|group| parts[group as usize]).collect())
+    let mut parts = all.into_iter().min_by_key(|parts| net.crossing(parts))?;
+    // Parts that have nothing are left out.
+    (number_used(&mut parts) > 1)
+        .then(|| groups.by_node().map(|group| parts[group as usize]).collect())
 }
 
 /// Groups and what goes between them.
@@ -100,15 +100,4 @@ impl Net {
         });
         all.map(|(_, weight)| weight).sum()
     }
-}
-
-/// Parts that have nothing are left out.
-fn number_used(mut parts: Vec<u32>) -> Vec<u32> {
-    let mut used = parts.clone();
-    used.sort_unstable();
-    used.dedup();
-    for part in &mut parts {
-        *part = used.partition_point(|it| it < part) as u32;
-    }
-    parts
 }

@@ -146,7 +146,7 @@ impl Epoch {
                 part.prefetch_hosts(&self.sorted, &self.runs, run);
             }
             let router = asks_for_routers.then(|| self.sorted[range.start].node());
-            let router = router.filter(|node| part.is_router(*node));
+            let router = router.filter(|node| part.nodes[node.0 as usize].host.forwarding);
             part.run_group(&self.sorted, range, &self.notified, (asks, router));
         }
     }

@@ -62,13 +62,9 @@ impl Groups {
 
     /// The same groups among these nodes alone.
     pub fn among(&self, nodes: &[u32]) -> Self {
-        let of_node: Vec<u32> = nodes.iter().map(|node| self.of(*node)).collect();
-        let mut used = of_node.clone();
-        used.sort_unstable();
-        used.dedup();
-        let number = |group: &u32| used.partition_point(|it| it < group) as u32;
-        let of_node = of_node.iter().map(number).collect();
-        Self { of_node, count: used.len(), width: self.width }
+        let mut of_node: Vec<u32> = nodes.iter().map(|node| self.of(*node)).collect();
+        let count = number_used(&mut of_node);
+        Self { of_node, count, width: self.width }
     }
 
     fn one() -> Self {
@@ -95,6 +91,17 @@ impl Groups {
     pub fn are_single(&self) -> bool {
         self.count == self.of_node.len()
     }
+}
+
+/// Numbers what is used from zero, in order; gives how many there are.
+pub(crate) fn number_used(numbers: &mut [u32]) -> usize {
+    let mut used = numbers.to_vec();
+    used.sort_unstable();
+    used.dedup();
+    for number in numbers {
+        *number = used.partition_point(|it| it < number) as u32;
+    }
+    used.len()
 }
 
 /// The first node of its group so far.

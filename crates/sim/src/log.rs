@@ -68,7 +68,7 @@ impl Rank {
 }
 
 /// Observers, each with what it has said that it wants to see.
-type Observers = [(Interest, Box<dyn Observer>)];
+pub(crate) type Observers = [(Interest, Box<dyn Observer>)];
 
 /// What somebody wants to see, and what has been seen in the epoch.
 #[derive(Debug, Default)]

@@ -69,35 +69,30 @@ impl Partition {
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let host = |ahead: usize| {
             let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
-            (!self.is_router(entry.node())).then_some(entry)
-        };
-        if let Some(entry) = host(4) {
             let node = &self.nodes[entry.node().0 as usize];
+            (!node.host.forwarding).then_some((entry, node))
+        };
+        let arrival = |ahead: usize| {
+            let (entry, node) = host(ahead)?;
+            Some((entry, node, self.pool.get(entry.arriving()?)))
+        };
+        if let Some((_, node)) = host(4) {
             prefetch(&node.wake);
             node.host.prefetch(PrefetchStep::Host);
         }
-        if let Some(entry) = host(3)
-            && let Some(packet) = entry.arriving()
-        {
-            let node = &self.nodes[entry.node().0 as usize];
-            node.host.prefetch(PrefetchStep::Packet(entry.port(), self.pool.get(packet)));
+        if let Some((entry, node, packet)) = arrival(3) {
+            node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
         }
-        if let Some(entry) = host(2)
-            && let Some(packet) = entry.arriving()
-        {
-            let node = &self.nodes[entry.node().0 as usize];
-            let out = node.host.prefetch(PrefetchStep::Route(self.pool.get(packet)));
+        if let Some((entry, node, packet)) = arrival(2) {
+            let out = node.host.prefetch(PrefetchStep::Route(packet));
             self.prefetch_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }
-        if let Some(entry) = host(1)
-            && let Some(packet) = entry.arriving()
-        {
-            let node = &self.nodes[entry.node().0 as usize];
-            node.host.prefetch(PrefetchStep::Rest(self.pool.get(packet)));
-            if let Some(app) = self.apps.get(node.likely_app()) {
+        if let Some((_, node, packet)) = arrival(1) {
+            node.host.prefetch(PrefetchStep::Rest(packet));
+            if let Some(app) = self.apps.get(node.likely_app()).and_then(|it| it.app.as_ref()) {
                 app.prefetch();
             }
         }
@@ -109,10 +104,5 @@ impl Partition {
         if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
             link.prefetch();
         }
-    }
-
-    #[inline]
-    pub fn is_router(&self, node: NodeId) -> bool {
-        self.nodes[node.0 as usize].host.forwarding
     }
 }

@@ -78,16 +78,6 @@ impl NodeState {
     }
 }
 
-impl AppState {
-    /// The caches are asked for the application itself.
-    #[inline]
-    pub fn prefetch(&self) {
-        if let Some(app) = &self.app {
-            app.prefetch();
-        }
-    }
-}
-
 impl Partition {
     /// An application starts, unless it has done so: its first timer is for that.
     pub fn on_app_start(&mut self, index: u32) {

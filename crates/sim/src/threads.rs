@@ -9,8 +9,7 @@
 use crate::crossing::Crossings;
 use crate::divide::Share;
 use crate::groups::Chooser;
-use crate::log::Records;
-use crate::record::{Interest, Observer};
+use crate::log::{Observers, Records};
 use datapath::units::Instant;
 use std::hint::spin_loop;
 use std::panic::resume_unwind;
@@ -71,7 +70,7 @@ impl Member {
         let work = move || {
             for Job { mut share, board, turn, span } in to_do {
                 let worker = Worker { me, share: &mut share, board: &board };
-                worker.run(turn, span, &mut Nothing);
+                worker.run(turn, span, None);
                 if finished.send(share).is_err() {
                     break;
                 }
@@ -95,7 +94,7 @@ pub(crate) fn run(
     shares: &mut Vec<Share>,
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
-    observers: &mut [(Interest, Box<dyn Observer>)],
+    observers: &mut Observers,
 ) -> bool {
     let board = team.board(shares);
     let mut caller = Caller { chooser, observers, regroup: false };
@@ -108,7 +107,7 @@ pub(crate) fn run(
             member.lend(Job { share, board: Arc::clone(&board), turn, span });
         }
         let me = Worker { me: 0, share: &mut shares[0], board: &board };
-        let reached = me.run(turn, span, &mut caller);
+        let reached = me.run(turn, span, Some(&mut caller));
         shares.extend(members.iter().map_while(|member| member.done.recv().ok()));
         *done = reached.unwrap_or(*done);
         if shares.len() <= members.len() {
@@ -242,7 +241,7 @@ impl Board {
 impl Side {
     /// The next epoch in which somebody has something to do, after `done` and before `limit`.
     fn next_epoch(&self, share: &Share, (done, limit): (Instant, Instant)) -> Option<Next> {
-        let number = self.next();
+        let number = self.told(|report| &report.next).min().unwrap_or(NEVER);
         let calendar = &share.part.calendar;
         let none = number == NEVER
             || calendar.begin(number).max(done) >= limit
@@ -262,18 +261,9 @@ impl Side {
         events
     }
 
-    /// How long each thread took.
-    fn busy_nanos(&self) -> impl Iterator<Item = u64> {
-        self.reports.iter().map(|report| report.busy_nanos.load(Ordering::Relaxed))
-    }
-
-    fn next(&self) -> u64 {
-        let all = self.reports.iter().map(|report| report.next.load(Ordering::Relaxed));
-        all.min().unwrap_or(NEVER)
-    }
-
-    fn events(&self) -> u64 {
-        self.reports.iter().map(|report| report.events.load(Ordering::Relaxed)).sum()
+    /// What each thread has told.
+    fn told(&self, what: impl Fn(&Report) -> &AtomicU64) -> impl Iterator<Item = u64> {
+        self.reports.iter().map(move |report| what(report).load(Ordering::Relaxed))
     }
 
     /// Puts down what a thread has to tell.
@@ -308,33 +298,21 @@ impl Side {
 }
 
 /// What only the thread that called does.
-trait Between {
-    /// All have met at the barrier: true if they are to stop at the next one.
-    fn after(&mut self, side: &Side) -> bool;
-}
-
-struct Nothing;
-
-impl Between for Nothing {
-    fn after(&mut self, _side: &Side) -> bool {
-        false
-    }
-}
-
 struct Caller<'a> {
     chooser: &'a mut Chooser,
-    observers: &'a mut [(Interest, Box<dyn Observer>)],
+    observers: &'a mut Observers,
     regroup: bool,
 }
 
-impl Between for Caller<'_> {
+impl Caller<'_> {
+    /// All have met at the barrier: true if they are to stop at the next one.
     fn after(&mut self, side: &Side) -> bool {
         if !self.observers.is_empty() {
             let mut records: Vec<_> = side.records.iter().map(lock).collect();
             Records::show_all(&mut records, self.observers);
         }
-        self.regroup |= self.chooser.count(side.events());
-        self.regroup |= self.chooser.balance.count(side.busy_nanos());
+        self.regroup |= self.chooser.count(side.told(|report| &report.events).sum());
+        self.regroup |= self.chooser.balance.count(side.told(|report| &report.busy_nanos));
         self.regroup
     }
 }
@@ -352,13 +330,13 @@ impl Worker<'_> {
         self,
         first: usize,
         (mut done, limit): (Instant, Instant),
-        between: &mut impl Between,
+        mut caller: Option<&mut Caller<'_>>,
     ) -> Option<Instant> {
         let _leaves = Leaves(&self.board.barrier);
         for turn in first.. {
             let side = &self.board.sides[turn % 2];
             side.receive(self.me, self.share);
-            let stop = between.after(side);
+            let stop = caller.as_mut().is_some_and(|caller| caller.after(side));
             let Some(epoch) = side.next_epoch(self.share, (done, limit)) else {
                 return Some(done);
             };
