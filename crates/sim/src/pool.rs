@@ -14,8 +14,10 @@ pub(crate) struct PacketId(pub(crate) u32);
 /// So many places beforehand the caches are asked for a free one.
 const AHEAD: usize = 4;
 
-/// So many places come at a time, and never move.
-const BLOCK: usize = 1024;
+/// So many numbers belong to a block of places, so that finding one is a shift and a mask.
+const NUMBERS: usize = 1024;
+/// So many places come at a time, and never move. With the search for a multiple of 64 bytes they just fit in 192 KiB.
+const BLOCK: usize = NUMBERS - 1;
 
 /// Packets by number.
 #[derive(Debug, Default)]
@@ -42,13 +44,14 @@ impl Pool {
 
     #[inline(never)]
     fn add(&mut self) -> PacketId {
-        assert!(self.len >> NUMBER_BITS == 0, "more than thirty million packets at a time");
+        let index = self.len / BLOCK * NUMBERS + self.len % BLOCK;
+        assert!(index >> NUMBER_BITS == 0, "more than thirty million packets at a time");
         if self.len.is_multiple_of(BLOCK) {
             let block: Box<[Packet]> = (0..BLOCK).map(|_| Packet::default()).collect();
             self.blocks.push(block.try_into().expect("that many"));
         }
         self.len += 1;
-        PacketId(self.len as u32 - 1)
+        PacketId(index as u32)
     }
 
     #[inline]
@@ -85,12 +88,12 @@ impl Pool {
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        &self.blocks[id.0 as usize / BLOCK][id.0 as usize % BLOCK]
+        &self.blocks[id.0 as usize / NUMBERS][id.0 as usize % NUMBERS]
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.blocks[id.0 as usize / BLOCK][id.0 as usize % BLOCK]
+        &mut self.blocks[id.0 as usize / NUMBERS][id.0 as usize % NUMBERS]
     }
 }
 
@@ -99,5 +102,25 @@ impl Pool {
 pub(crate) fn release_frame(place: &mut Packet) {
     if place.body.frame.is_some() {
         place.body.frame = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_with_their_packets_over_many_blocks() {
+        let mut pool = Pool::default();
+        let ids: Vec<PacketId> = (0..3 * NUMBERS).map(|_| pool.reserve()).collect();
+        assert_eq!(pool.len(), ids.len());
+        (0..).zip(&ids).for_each(|(len, id)| pool.get_mut(*id).meta.len = len);
+        assert!((0..).zip(&ids).all(|(len, id)| pool.get(*id).meta.len == len));
+    }
+
+    #[test]
+    fn a_block_fits_in_whole_steps_of_an_allocator() {
+        let with_alignment = BLOCK * size_of::<Packet>() + align_of::<Packet>() - 1;
+        assert_eq!(with_alignment.next_multiple_of(1 << 14), 192 << 10);
     }
 }

@@ -36,9 +36,7 @@ impl Partition {
     /// step by step.
     #[inline]
     pub fn prefetch_entries(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
-        if let Some(entry) = sorted.get(next + PACKET)
-            && let Some(packet) = entry.arriving()
-        {
+        if let Some(packet) = sorted.get(next + PACKET).and_then(Entry::arriving) {
             self.pool.get(packet).prefetch();
         }
         if let Some(router) = router {
