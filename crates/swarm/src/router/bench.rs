@@ -150,7 +150,13 @@ impl<'a> Bench<'a> {
         let Ok(mut packet) = Packet::parse_ethernet(Frame::lying_in(&frame, 0)) else { return };
         drop(frame);
         match self.host.receive(self.now, Port(port), &mut packet) {
-            Rx::Queued | Rx::Taken => {}
+            Rx::Queued => {
+                let said = self.host.poll(self.now, &mut Packet::default());
+                if !matches!(said, Poll::Idle(_)) {
+                    self.fail("law", format!("a packet that only waits, but then {said:?}"));
+                }
+            }
+            Rx::Taken => {}
             Rx::Forward(to) => self.leaves(to, &packet),
         }
         self.turn();

@@ -1,6 +1,7 @@
 //! The law between a host and its driver, kept and broken.
 
 use super::*;
+use crate::qdisc::fifo::{Fifo, FifoKind};
 use crate::qdisc::fq::{Fq, FqConfig};
 use crate::qdisc::{Handle, Sched};
 use crate::rng::Rng;
@@ -43,6 +44,22 @@ fn a_packet_goes_on_where_it_lies() {
     assert_eq!(taken, [(1, remembered)]);
     let stats = host.port(Port(1)).stats;
     assert_eq!((stats.tx_packets, host.port(Port(0)).stats.rx_packets), (2, 2));
+}
+
+/// A packet behind a busy device says nothing, unless the queue drops something.
+#[test]
+fn what_only_waits_leaves_nothing_to_hear() {
+    let mut host = idle_router();
+    host.set_qdisc(ms(0), Port(1), Sched::new(Handle::new(1, 0), Fifo::new(FifoKind::Packets(2))));
+    assert_eq!(sent_of(&mut host, ms(0), 1), 1);
+    for _ in 0..2 {
+        assert_eq!(host.receive(ms(1), Port(0), &mut one()), Rx::Queued);
+    }
+    // Not polled in between, which would be an error after anything that has to be heard.
+    assert_eq!(host.receive(ms(2), Port(0), &mut one()), Rx::Taken);
+    assert_eq!(drops(&outputs(&mut host, ms(2))), [Reason::QdiscOverlimit]);
+    host.credit(ms(3), Port(1));
+    assert_eq!(sent(&mut host, ms(3)).len(), 1);
 }
 
 /// What came first is sent first: who has not been heard to the end says it by `poll`.
