@@ -69,10 +69,7 @@ impl Epoch {
         part.pending.sort_by_key(|ready| ready.rank);
         core::mem::swap(&mut self.notified, &mut part.pending);
         let after_ns = (part.pending_at - part.begin).as_nanos() as u32;
-        assert!(
-            self.notified.len() >> NUMBER_BITS == 0,
-            "more than thirty million ready at a time"
-        );
+        assert!(self.notified.len() >> NUMBER_BITS == 0, "thirty million are ready at a time");
         for (number, ready) in (0..).zip(&self.notified) {
             self.entries.push(Entry::notification(after_ns, ready.node, number));
         }

@@ -49,6 +49,7 @@ pub(crate) struct EventId(u32);
 
 /// Bits of an index.
 pub(crate) const INDEX_BITS: u32 = 22;
+const _: () = assert!(KINDS.len() == 8, "a kind has three bits");
 
 /// The index of what is added as number `count` of its kind.
 pub(crate) fn new_index(count: usize) -> u32 {

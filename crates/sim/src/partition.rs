@@ -271,9 +271,8 @@ impl Partition {
             }
             Kind::Late => {
                 self.count_event();
-                let late = self.nodes[index as usize].late.as_mut();
-                let ready = late.and_then(|late| late.ready.pop_front());
-                let ready = ready.expect("one for each event");
+                let late = self.nodes[index as usize].late.as_mut().expect("it has such events");
+                let ready = late.ready.pop_front().expect("one for each event");
                 self.notify_app(NodeId(index), ready);
             }
             Kind::Command => unreachable!("commands end epochs"),
@@ -325,6 +324,7 @@ impl Partition {
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
+            // On one machine, when a node is called next depends on when it was called last (`lax_wake`).
             Rx::Queued if !self.one_machine => self.pool.give_back(packet),
             Rx::Queued | Rx::Taken => {
                 self.pool.give_back(packet);
@@ -436,9 +436,9 @@ impl Partition {
 
     #[inline(never)]
     fn on_node_drop(&mut self, node: NodeId, reason: Reason) {
+        let turn = self.turn();
         let place = self.pool.get_mut(self.place);
         self.stats.node_drops += u64::from(place.segments());
-        let turn = Turn { at: self.now, rank: self.rank };
         self.log.note_drop(turn, DropPlace::Node(node), reason, place);
         release_frame(place);
     }

@@ -2,7 +2,8 @@
 //!
 //! A packet on a link does not move in memory. Routers that pass it straight on edit it where it
 //! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
-//! latest first, while they are still in the caches.
+//! latest first, while they are still in the caches. Queues, of which there are many with a few packets each, keep
+//! theirs in [`Places`](datapath::packet::Places), which grow one by one at first; here every place is found alike.
 
 use crate::due::NUMBER_BITS;
 use datapath::packet::Packet;

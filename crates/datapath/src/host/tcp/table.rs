@@ -2,7 +2,7 @@
 
 use crate::grow::reserve_one;
 use crate::packet::{Network, Packet};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rustc_hash::FxHashMap;
 
 /// Both ends of a connection, the own one first.
@@ -45,8 +45,13 @@ impl EndsV4 {
     #[inline]
     fn of(ends: &Ends) -> Option<Self> {
         let (SocketAddr::V4(local), SocketAddr::V4(remote)) = ends else { return None };
-        let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
-        Some(Self { local: local.ip().to_bits(), remote: remote.ip().to_bits(), ports })
+        Some(Self::new((*local.ip(), local.port()), (*remote.ip(), remote.port())))
+    }
+
+    #[inline]
+    fn new((local, local_port): (Ipv4Addr, u16), (remote, remote_port): (Ipv4Addr, u16)) -> Self {
+        let ports = u32::from(local_port) << 16 | u32::from(remote_port);
+        Self { local: local.to_bits(), remote: remote.to_bits(), ports }
     }
 }
 
@@ -81,9 +86,7 @@ impl ConnectionTable {
     pub fn of_segment(&self, packet: &Packet) -> Option<u32> {
         let tcp = packet.tcp()?;
         if let Network::Ipv4(ip) = &packet.network {
-            let ports = u32::from(tcp.dst_port) << 16 | u32::from(tcp.src_port);
-            let (local, remote) = (ip.dst.to_bits(), ip.src.to_bits());
-            return self.get_v4(EndsV4 { local, remote, ports });
+            return self.get_v4(EndsV4::new((ip.dst, tcp.dst_port), (ip.src, tcp.src_port)));
         }
         self.others.as_ref()?.get(&ends_of(packet)?).copied()
     }
