@@ -251,6 +251,12 @@ impl Link {
         Transmission { sent, at_once, leaves }
     }
 
+    /// Where a packet arrives, how long it takes to get there, and whether something may happen to it.
+    #[inline]
+    pub(crate) fn way(&self) -> ((NodeId, Port), Duration, bool) {
+        (self.far, self.delay, self.is_impaired())
+    }
+
     /// Whether something may happen on the way.
     #[inline]
     pub(crate) fn is_impaired(&self) -> bool {

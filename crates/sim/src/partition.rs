@@ -360,6 +360,9 @@ impl Partition {
         let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
+            if let Some(until) = host.idle_until(self.now) {
+                break until;
+            }
             match host.poll(self.now, self.pool.get_mut(self.place)) {
                 Poll::Idle(until) => break until,
                 Poll::Send { port, .. } => {

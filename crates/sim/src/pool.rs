@@ -14,6 +14,8 @@ pub(crate) struct PacketId(pub(crate) u32);
 
 /// So many places beforehand the caches are asked for a free one.
 const AHEAD: usize = 4;
+/// So many blocks of places are in the caches: 12 MiB.
+const NEARBY: usize = 64;
 
 /// So many numbers belong to a block of places, so that finding one is a shift and a mask.
 const NUMBERS: usize = 1024;
@@ -34,9 +36,10 @@ impl Pool {
     #[inline]
     pub fn reserve(&mut self) -> PacketId {
         if let Some(index) = self.free.pop() {
-            let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
-            if let Some(soon) = soon {
-                self.get(PacketId(soon)).prefetch();
+            if self.blocks.len() > NEARBY
+                && let Some(soon) = self.free.len().checked_sub(AHEAD)
+            {
+                self.get(PacketId(self.free[soon])).prefetch();
             }
             return PacketId(index);
         }

@@ -58,14 +58,9 @@ impl Host {
         let mut turns = 0;
         loop {
             let next = self.next_timer();
-            let due = next.min(self.completes_at);
-            if due > now && self.out.is_empty() && !self.fib_touched {
-                self.busy = false;
-                return Poll::Idle(next);
-            }
             if next <= now || self.fib_touched || self.out.may_send() {
                 self.busy = true;
-                if let Some(port) = self.next_packet(now, place) {
+                if let Some(port) = self.next_packet(now, next, place) {
                     return self.sends(port);
                 }
                 turns += 1;
@@ -78,6 +73,24 @@ impl Host {
                 return Poll::Idle(next);
             }
         }
+    }
+
+    /// The time of [`Poll::Idle`], if [`poll`](Self::poll) would say nothing else and do nothing; `None` if it has to
+    /// be called to know. Needs no place for a packet, and is short: most hosts have nothing (more) to say most times
+    /// that they are asked.
+    ///
+    /// # Panics
+    /// As [`poll`](Self::poll).
+    #[inline]
+    pub fn idle_until(&mut self, now: Instant) -> Option<Instant> {
+        self.come_to(now);
+        let next = self.next_timer();
+        let is_due = next.min(self.completes_at) <= now || self.fib_touched;
+        if is_due || self.chain.is_some() || !self.out.is_empty() {
+            return None;
+        }
+        self.busy = false;
+        Some(next)
     }
 
     /// The time that [`Poll::Idle`] told, for a driver that has not kept it; `None` for never. O(1).
@@ -162,10 +175,10 @@ impl Host {
         self.ports[usize::from(port.0)].dequeue_chained(&mut self.out.spare, place)
     }
 
-    /// Does what is due, and writes the next packet to send to `place`.
+    /// Does what is due, and writes the next packet to send to `place`. The next timer fires at `next`.
     #[inline]
-    fn next_packet(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
-        if self.next_timer() <= now {
+    fn next_packet(&mut self, now: Instant, next: Instant, place: &mut Packet) -> Option<Port> {
+        if next <= now {
             self.run_timers(now);
         }
         if self.fib_touched {
