@@ -84,9 +84,11 @@ impl Host {
     #[inline]
     pub fn idle_until(&mut self, now: Instant) -> Option<Instant> {
         self.come_to(now);
+        if self.chain.is_some() || !self.out.is_empty() {
+            return None;
+        }
         let next = self.next_timer();
-        let is_due = next.min(self.completes_at) <= now || self.fib_touched;
-        if is_due || self.chain.is_some() || !self.out.is_empty() {
+        if next.min(self.completes_at) <= now || self.fib_touched {
             return None;
         }
         self.busy = false;

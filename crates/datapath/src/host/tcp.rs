@@ -321,6 +321,12 @@ impl Host {
         }
     }
 
+    /// Whether the event stream is on.
+    #[inline]
+    fn is_traced(&self) -> bool {
+        self.tcp.as_ref().is_some_and(|stack| stack.traced.is_some())
+    }
+
     pub(super) fn tcp_timer(&mut self, now: Instant, id: u32) {
         self.with_connection(now, id, Connection::timers_fire);
     }
@@ -405,7 +411,7 @@ impl Host {
             socket.wakes.count(ready);
             self.notify(id, ready);
         }
-        if self.tcp.as_ref().is_some_and(|stack| stack.traced.is_some()) {
+        if self.is_traced() {
             self.tell_probe(id, &socket.connection);
         }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));

@@ -356,6 +356,20 @@ impl Connection {
     /// After a read: an ACK that opens the window, or that a waiting sender needs
     /// (`tcp_cleanup_rbuf`).
     pub(super) fn cleanup_rbuf(&mut self, copied: u32, cx: &mut Cx<'_>) {
+        if self.ack_after_read(copied) {
+            self.ack_read(cx);
+        }
+    }
+
+    /// The ACK that a read is followed by.
+    pub fn ack_read(&mut self, cx: &mut Cx<'_>) {
+        self.ack.clock = cx.now;
+        self.send_ack(cx);
+    }
+
+    /// Whether a read of `copied` bytes, which has just been made, is followed by such an [ACK](Self::ack_read).
+    #[inline]
+    pub fn ack_after_read(&mut self, copied: u32) -> bool {
         let mut ack_now = false;
         if self.ack.scheduled {
             let unacked = self.rcv.nxt.bytes_since(self.rcv.wup);
@@ -370,10 +384,7 @@ impl Connection {
                 ack_now = new > 0 && new >= 2 * current;
             }
         }
-        if ack_now {
-            self.ack.clock = cx.now;
-            self.send_ack(cx);
-        }
+        ack_now
     }
 
     /// The application has looked at `bytes` without taking them (`tcp_recvmsg_locked` with `MSG_PEEK`).

@@ -9,6 +9,7 @@ use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Memory, SackBlock, SackList};
+use crate::units::Instant;
 
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -455,15 +456,7 @@ impl Connection {
         if let Some(memory) = memory {
             self.copy_received(self.rcv.copied_seq, &mut memory[..taken as usize]);
         }
-        let mut left = taken;
-        if !self.config.profile.reads_without_clock {
-            self.ack.clock = cx.now;
-        }
-        while left > 0 {
-            left -= self.read_from_front(left);
-            // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
-            self.rcv_space_adjust(self.ack.clock);
-        }
+        self.take_unread(taken, cx.now);
         if u64::from(taken) < max {
             self.read_fin();
         }
@@ -472,6 +465,35 @@ impl Connection {
         }
         self.cleanup_rbuf(taken, cx);
         TcpRead::Data(u64::from(taken))
+    }
+
+    /// A read of up to `max` bytes where there are some, and nothing but those to hear of: how many it was. It needs
+    /// nothing but the connection; [`ack_after_read`](Self::ack_after_read) says whether an ACK follows. `None`, and nothing
+    /// done, in all other cases.
+    #[inline]
+    pub fn read_bytes(&mut self, now: Instant, max: u64) -> Option<u32> {
+        let unread = self.rcv.unread_bytes();
+        let may_end = self.rcv.fin_received || self.shut_read || self.error.is_some();
+        if unread == 0 || may_end || self.rare.is_some() || !self.state.is_synchronized() {
+            return None;
+        }
+        let taken = u64::from(unread).min(max) as u32;
+        self.take_unread(taken, now);
+        Some(taken)
+    }
+
+    /// Takes so many bytes, which are there, out of the receive queue.
+    #[inline]
+    fn take_unread(&mut self, bytes: u32, now: Instant) {
+        if !self.config.profile.reads_without_clock {
+            self.ack.clock = now;
+        }
+        let mut left = bytes;
+        while left > 0 {
+            left -= self.read_from_front(left);
+            // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
+            self.rcv_space_adjust(self.ack.clock);
+        }
     }
 
     /// Bytes that a read of up to `max` would give, which stay (`MSG_PEEK`).
