@@ -4,6 +4,7 @@ use super::{Host, Socket};
 use crate::node::{Poll, Port, Rx};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
+use crate::reason::Reason;
 use crate::units::Instant;
 use core::cmp::Reverse;
 use rustc_hash::FxHashMap;
@@ -229,16 +230,29 @@ impl Host {
     }
 
     /// What there is to say besides packets to send.
-    #[inline(never)]
+    #[inline]
     fn tell(&mut self, now: Instant, place: &mut Packet) -> Poll {
-        if let Some((reason, packet)) = self.out.next_drop() {
-            self.give_back_of(now, &packet);
-            *place = packet;
+        if !self.out.dropped.is_empty()
+            && let Some(reason) = self.tell_drop(now, place)
+        {
             return Poll::Drop(reason);
         }
         if let Some(ready) = self.out.ready.pop_front() {
             return Poll::Ready(ready);
         }
+        self.tell_event()
+    }
+
+    #[inline(never)]
+    fn tell_drop(&mut self, now: Instant, place: &mut Packet) -> Option<Reason> {
+        let (reason, packet) = self.out.next_drop()?;
+        self.give_back_of(now, &packet);
+        *place = packet;
+        Some(reason)
+    }
+
+    #[inline(never)]
+    fn tell_event(&mut self) -> Poll {
         let event = self.out.next_event().expect("there is something to tell");
         Poll::Event(Box::new(event))
     }

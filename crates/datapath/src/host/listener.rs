@@ -229,6 +229,7 @@ impl Host {
     }
 
     /// What a listener tells a connection of its own in the handshake.
+    #[inline(never)]
     pub(super) fn gate_of(&self, listener: u32, socket: &ConnectionSocket) -> Gate {
         let Some(state) = self.listener_at(listener) else { return Gate::default() };
         Gate {

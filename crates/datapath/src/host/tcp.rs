@@ -347,7 +347,11 @@ impl Host {
         id: u32,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let (mut socket, gate) = self.lend_connection(now, id)?;
+        let mut socket = self.lend_connection(now, id)?;
+        let gate = match socket.listener() {
+            Some(listener) => self.gate_of(listener, &socket),
+            None => Gate { accepted: socket.accepted, ..Gate::default() },
+        };
         let in_handshake = socket.connection.state() == State::SynRecv;
         let mut ready = 0;
         let result = self.with_cx(now, gate, |cx| {
@@ -362,7 +366,7 @@ impl Host {
     /// Takes a connection out of its place. Not in line, like its counterpart: the calls into TCP
     /// are many, and what all of them do should lie in the instruction cache once.
     #[inline(never)]
-    fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
+    fn lend_connection(&mut self, now: Instant, id: u32) -> Option<Box<ConnectionSocket>> {
         self.begin_syscall(now);
         self.lent_last = id;
         let mut socket = match self.sockets.lend(id)? {
@@ -375,11 +379,7 @@ impl Host {
         if socket.routes_seen != self.routes_version {
             self.hear_interfaces(now, &mut socket);
         }
-        let gate = match socket.listener() {
-            Some(listener) => self.gate_of(listener, &socket),
-            None => Gate { accepted: socket.accepted, ..Gate::default() },
-        };
-        Some((socket, gate))
+        Some(socket)
     }
 
     /// Puts a connection back and hears what a call has changed. `in_handshake`: it was in
