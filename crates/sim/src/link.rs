@@ -109,6 +109,8 @@ pub(crate) struct Transmission {
     pub at_once: bool,
     /// When its last bit leaves.
     pub leaves: Instant,
+    /// Where it arrives, how long that takes from then on, and whether something may happen on the way.
+    pub way: ((NodeId, Port), Duration, bool),
 }
 
 impl Default for LinkConfig {
@@ -178,7 +180,9 @@ impl Link {
     /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
     pub(crate) fn transmit_segment(&mut self, now: Instant, packet: &mut Packet) -> Transmission {
         let size = self.count(packet);
-        Transmission { sent: None, at_once: false, leaves: self.leaves_at(now, size) }
+        let leaves = self.leaves_at(now, size);
+        let way = (self.far, self.delay, self.is_impaired());
+        Transmission { sent: None, at_once: false, leaves, way }
     }
 
     /// Counts a packet that is put on this link; gives its size.
@@ -248,13 +252,8 @@ impl Link {
                 sent = Some(leaves);
             }
         }
-        Transmission { sent, at_once, leaves }
-    }
-
-    /// Where a packet arrives, how long it takes to get there, and whether something may happen to it.
-    #[inline]
-    pub(crate) fn way(&self) -> ((NodeId, Port), Duration, bool) {
-        (self.far, self.delay, self.is_impaired())
+        let way = (self.far, self.delay, self.is_impaired());
+        Transmission { sent, at_once, leaves, way }
     }
 
     /// Whether something may happen on the way.

@@ -12,7 +12,7 @@ use crate::record::Watcher;
 use datapath::node::Port;
 use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
-use datapath::units::{Duration, Instant};
+use datapath::units::Instant;
 
 impl Partition {
     /// Puts a packet that a node sends on the link behind the port. Not in line, like
@@ -33,8 +33,7 @@ impl Partition {
         note_seen(&mut self.watchers, &mut self.log, turn, link_id, packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
-        let way = link.way();
-        self.send_off(node, link_id, id, transmission, way);
+        self.send_off(node, link_id, id, transmission);
         if transmission.at_once {
             if self.one_machine {
                 return self.credit_on_machine(node, port);
@@ -64,8 +63,7 @@ impl Partition {
             self.stats.note_sent(segment);
             note_seen(&mut self.watchers, &mut self.log, turn, link_id, segment);
             let transmission = link.transmit_segment(turn.at, segment);
-            let way = link.way();
-            self.send_off(node, link_id, id, transmission, way);
+            self.send_off(node, link_id, id, transmission);
         }
     }
 
@@ -77,11 +75,11 @@ impl Partition {
         link_id: LinkId,
         id: PacketId,
         transmission: Transmission,
-        (to, delay, is_impaired): ((NodeId, Port), Duration, bool),
     ) {
         if let Some(at) = transmission.sent {
             self.push(Due::event(at, EventId::new(Kind::Sent, link_id.0), node));
         }
+        let (to, delay, is_impaired) = transmission.way;
         if is_impaired {
             return self.send_impaired(link_id, id, transmission.leaves);
         }

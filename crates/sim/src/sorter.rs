@@ -30,7 +30,7 @@ impl<T: Copy> Sorter<T> {
         let (least, most) =
             keys.fold((u64::MAX, 0), |(least, most), key| (least.min(key), most.max(key)));
         let bits = (most - least).checked_ilog2().map_or(1, |log| log + 1);
-        let shift = bits.saturating_sub(items.len().ilog2() + 1);
+        let shift = bits.saturating_sub(items.len().ilog2());
         let part = |item: &T| ((key(item) - least) >> shift) as usize;
         let Self { before, counts } = self;
         counts.clear();
