@@ -26,8 +26,6 @@ pub(super) struct Segment<'a> {
     pub segments: u32,
     /// Payload of each of those; 0 if it is one.
     pub gso_size: u32,
-    /// Memory that it is charged as.
-    pub truesize: u32,
     /// What a record of a send queue is charged as without data (`Profile::skb_overhead`).
     pub overhead: u32,
     /// Where its bytes lie.
@@ -50,16 +48,17 @@ impl<'a> Segment<'a> {
             len: packet.body.len,
             segments: packet.segments(),
             gso_size: packet.meta.gso_size.into(),
-            truesize: super::reassembly::truesize_of(
-                packet.memory,
-                packet.finished_header_len(),
-                packet.body.len,
-                overhead,
-            ),
             overhead,
             memory: packet.memory,
             ecn: packet.network.ecn(),
         })
+    }
+
+    /// Memory that it is charged as.
+    #[inline]
+    pub fn truesize(&self) -> u32 {
+        let headers = self.packet.finished_header_len();
+        super::reassembly::truesize_of(self.memory, headers, self.len, self.overhead)
     }
 
     /// It carries FIN.

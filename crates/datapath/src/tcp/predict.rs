@@ -61,7 +61,8 @@ impl Connection {
 
     /// Its bytes lie within the window, and in memory that is the socket's already.
     fn has_reserved(&self, seg: &Segment<'_>) -> bool {
-        !seg.end_seq.after(self.rcv.nxt + self.rcv.window()) && seg.truesize <= self.forward_alloc()
+        !seg.end_seq.after(self.rcv.nxt + self.rcv.window())
+            && seg.truesize() <= self.forward_alloc()
     }
 
     /// Memory that is reserved, in pages, and not in use (`sk_forward_alloc`), bytes.

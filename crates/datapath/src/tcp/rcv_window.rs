@@ -45,7 +45,7 @@ impl Connection {
         if self.config.profile.window_from_space != WindowFromSpace::ScalingRatio {
             return;
         }
-        let ratio = ((seg.len << 8) / seg.truesize).max(1);
+        let ratio = ((seg.len << 8) / seg.truesize()).max(1);
         if ratio != self.rcv.scaling_ratio {
             self.rcv.scaling_ratio = ratio;
             self.rcv.window_clamp = self.full_space();
@@ -162,7 +162,7 @@ impl Connection {
             Memory::Written if adjust => pages_for(seg.len),
             // A FIN alone has no bytes in its head, either (`truesize_adjust`).
             _ if adjust && seg.len == 0 => 0,
-            _ => seg.truesize,
+            _ => seg.truesize(),
         };
         let increment = if self.win_from_space(truesize) <= seg.len {
             2 * self.opt.advmss
