@@ -1,28 +1,53 @@
 //! Which groups of nodes a thread works off.
 //!
 //! Each thread gets as much to do as the others, as far as can be told from what went over the
-//! links so far and how long threads took ([`crate::balance`]), and few packets cross from one to another. Of two orders of the groups that one
-//! is taken whose even cuts cross fewer packets.
+//! links so far and how long threads took ([`crate::balance`]); few packets cross from one to another; and those
+//! that do go over long links, so that threads need not wait for each other in each epoch ([`crate::threads`]).
 
 use crate::balance::{Balance, COST};
 use crate::groups::{Chooser, Groups, number_used};
 use crate::link::Link;
+use crate::threads::EPOCHS_MOST;
+use datapath::units::Duration;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// What it costs to cross, where a packet at a node costs `COST`.
+const CROSSING: u64 = COST / 4;
+/// So much longer than the mean, in percent, the slowest thread takes if all meet after each epoch.
+const WAIT_PERCENT: u64 = 16;
+/// What went over a link says little as long as it is less: at first only senders are busy.
+const PACKETS_AT_FIRST: u64 = 16;
+
 /// By node: its partition, of `count` at most. `None` if there would be only one.
+///
+/// Two orders of the groups are cut evenly, then of larger groups between which links are longer.
 pub(crate) fn assign(groups: &Groups, links: &[Link], chooser: &Chooser) -> Option<Vec<u32>> {
     let count = chooser.threads();
     if groups.count() == 1 || count < 2 {
         return None;
     }
-    let net = Net::new(groups, links, &chooser.balance);
-    let by_number: Vec<u32> = (0..groups.count() as u32).collect();
-    let all = [net.in_neighbourhood(), by_number].map(|order| net.cut_evenly(&order, count));
-    let mut parts = all.into_iter().min_by_key(|parts| net.crossing(parts))?;
+    let nodes = groups.by_node().count();
+    let mut all = Vec::new();
+    let mut these = groups.clone();
+    while these.count() > 1 {
+        let look_ahead = (these.width / groups.width).min(EPOCHS_MOST);
+        let net = Net::new(&these, links, &chooser.balance);
+        let by_number = (0..these.count() as u32).collect();
+        for order in [net.in_neighbourhood(), by_number] {
+            let parts = net.cut_evenly(&order, count);
+            let by_node: Vec<u32> = these.by_node().map(|group| parts[group as usize]).collect();
+            all.push((net.cost(&parts, count, look_ahead), by_node));
+        }
+        let larger = Groups::new(nodes, links, Some(Duration::from_nanos(2 * these.width)));
+        if look_ahead == EPOCHS_MOST || larger.width <= these.width {
+            break;
+        }
+        these = larger;
+    }
+    let (_, mut parts) = all.into_iter().min_by_key(|(cost, _)| *cost)?;
     // Parts that have nothing are left out.
-    (number_used(&mut parts) > 1)
-        .then(|| groups.by_node().map(|group| parts[group as usize]).collect())
+    (number_used(&mut parts) > 1).then_some(parts)
 }
 
 /// Groups and what goes between them.
@@ -39,7 +64,7 @@ impl Net {
             Self { weights: vec![0; groups.count()], neighbours: vec![Vec::new(); groups.count()] };
         for link in links {
             let nodes = [link.from, link.to].map(|(node, _)| node);
-            let weight = 1 + link.stats.packets;
+            let weight = PACKETS_AT_FIRST + link.stats.packets;
             for (one, other) in [(nodes[0], nodes[1]), (nodes[1], nodes[0])] {
                 let cost = weight * balance.cost(one);
                 let (one, other) = (groups.of(one.0), groups.of(other.0));
@@ -93,11 +118,66 @@ impl Net {
         parts
     }
 
-    /// How much goes from one part to another.
-    fn crossing(&self, parts: &[u32]) -> u64 {
-        let all = (0..).zip(&self.neighbours).flat_map(|(one, list): (usize, _)| {
-            list.iter().filter(move |(other, _)| parts[*other as usize] != parts[one])
-        });
-        all.map(|(_, weight)| weight).sum()
+    /// How long it takes if the groups are divided so and threads go on alone for so many epochs.
+    fn cost(&self, parts: &[u32], count: usize, look_ahead: u64) -> u64 {
+        let mut busy = vec![0; count];
+        let mut crossing = 0;
+        for (one, list) in self.neighbours.iter().enumerate() {
+            busy[parts[one] as usize] += self.weights[one];
+            let away = list.iter().filter(|(other, _)| parts[*other as usize] != parts[one]);
+            crossing += away.map(|(_, weight)| weight).sum::<u64>();
+        }
+        let busiest = busy.into_iter().max().unwrap_or(0);
+        busiest + busiest * WAIT_PERCENT / look_ahead / 100 + crossing * CROSSING / count as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoch::Grouping;
+    use crate::link::{LinkConfig, LinkId, NodeId};
+    use datapath::node::Port;
+
+    /// Two stars of so many hosts, whose middles, 0 and 1, are joined by a link of so many ms; all others have one.
+    fn dumbbell(hosts: [u32; 2], middle_ms: u64) -> (usize, Vec<Link>) {
+        let mut ends = vec![(0, 1, middle_ms)];
+        let mut nodes = 2;
+        for (middle, count) in (0..).zip(hosts) {
+            ends.extend((nodes..nodes + count).map(|host| (middle, host, 1)));
+            nodes += count;
+        }
+        let link = |(index, (from, to, delay_ms)): (u32, &(u32, u32, u64))| {
+            let config = LinkConfig::delay(Duration::from_millis(*delay_ms));
+            let end = |node: &u32| (NodeId(*node), Port(0));
+            Link::new(&config, end(from), end(to), 0, LinkId(index))
+        };
+        (nodes as usize, (0..).zip(&ends).map(link).collect())
+    }
+
+    /// What is cut between two threads: the delays of links, ms.
+    fn cut_ms((nodes, links): (usize, Vec<Link>)) -> Vec<u64> {
+        let chooser = Chooser::new(Grouping::Finest, 2, &links);
+        let groups = Groups::new(nodes, &links, chooser.join());
+        let parts = assign(&groups, &links, &chooser).expect("two parts");
+        assert_eq!(parts.len(), nodes);
+        let part = |node: NodeId| parts[node.0 as usize];
+        let cut = links.iter().filter(|link| part(link.from.0) != part(link.to.0));
+        cut.map(|link| link.delay().as_millis()).collect()
+    }
+
+    #[test]
+    fn long_links_are_cut_if_the_work_is_shared_about_evenly_then() {
+        assert_eq!(cut_ms(dumbbell([20, 20], 8)), [8]);
+        assert_eq!(cut_ms(dumbbell([20, 21], 2)), [2]);
+        let uneven = cut_ms(dumbbell([30, 10], 8));
+        assert!(uneven.len() > 1 && uneven.contains(&1), "{uneven:?}");
+    }
+
+    #[test]
+    fn epochs_are_no_longer_than_the_longest_possible() {
+        assert_eq!(cut_ms(dumbbell([0, 1], 1_000)).len(), 1, "it comes to an end");
+        let (nodes, links) = dumbbell([0, 0], 1_000);
+        assert_eq!(cut_ms((nodes, links)), [1_000]);
     }
 }

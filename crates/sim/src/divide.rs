@@ -45,6 +45,8 @@ pub(crate) struct Places {
     /// Where each link begins, and where it ends.
     links: Vec<[At; 2]>,
     apps: Vec<At>,
+    /// What crosses from one partition to another takes at least so many epochs.
+    pub look_ahead: u64,
 }
 
 #[inline]
@@ -154,7 +156,10 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     let mut whole = whole.part;
     let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
     let mut all: Vec<_> = (0..count).map(|_| whole.sibling(count, groups.width)).collect();
-    let mut places = Places::default();
+    let part_of = |node: NodeId| parts[node.0 as usize];
+    let cut = whole.links.iter().filter(|link| part_of(link.from.0) != part_of(link.to.0));
+    let shortest = cut.map(|link| link.delay().as_nanos()).min().unwrap_or(u64::MAX);
+    let mut places = Places { look_ahead: shortest / groups.width, ..Places::default() };
     for (name, node) in (0..).zip(take(&mut whole.nodes)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];

@@ -15,7 +15,7 @@ pub(crate) struct Due {
 }
 
 /// The same in its epoch. Epochs hold very many of these, so they are small.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// From the top: when, in ns after the epoch begins (32 bits); which event, in the order of those
     /// at one time ([`What::first`]).

@@ -46,8 +46,22 @@ impl Epoch {
         Self { groups, ..Self::default() }
     }
 
+    /// Works off what is due from `done` on and before `end`, and gives in how many epochs that was.
+    pub fn run_span(&mut self, part: &mut Partition, (mut done, end): (Instant, Instant)) -> u64 {
+        let mut epochs = 0;
+        while let Some(number) = part.next_epoch()
+            && part.calendar.begin(number).max(done) < end
+        {
+            done = part.calendar.begin(number + 1).min(end);
+            self.run(part, number, done);
+            epochs += 1;
+        }
+        part.now = Instant::from_nanos(end.as_nanos() - 1);
+        epochs
+    }
+
     /// Works off what is due in epoch `number` before `end`.
-    pub fn run(&mut self, part: &mut Partition, number: u64, end: Instant) {
+    fn run(&mut self, part: &mut Partition, number: u64, end: Instant) {
         part.begin = part.calendar.begin(number);
         part.end = end;
         part.calendar.take(number, end, &mut self.entries);
@@ -57,7 +71,6 @@ impl Epoch {
             self.run_groups(part);
         }
         part.end = Instant::ZERO;
-        part.now = Instant::from_nanos(end.as_nanos() - 1);
     }
 
     /// Who hears of something in this epoch has entries for it, too.
@@ -192,7 +205,9 @@ impl Partition {
                     self.prefetch_entries(sorted, next, router);
                 }
                 if entry.id() == EventId::NOTIFICATION {
-                    self.do_notification(notified[entry.number() as usize]);
+                    let ready = notified[entry.number() as usize];
+                    self.rank = ready.rank;
+                    self.notify_app(ready.node, ready.socket);
                 } else {
                     self.do_entry(*entry);
                 }
@@ -205,11 +220,6 @@ impl Partition {
     pub fn do_entry(&mut self, entry: Entry) {
         self.rank = self.rank.max(Rank::of_event(self.run, entry.id().number()));
         self.handle(entry);
-    }
-
-    fn do_notification(&mut self, ready: Ready) {
-        self.rank = ready.rank;
-        self.notify_app(ready.node, ready.socket);
     }
 }
 

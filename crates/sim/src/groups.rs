@@ -22,7 +22,7 @@ pub enum Grouping {
 }
 
 /// Groups of nodes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     /// By node: its group. Empty if all nodes are one.
     of_node: Vec<u32>,
@@ -131,7 +131,7 @@ pub(crate) struct Chooser {
     epochs: u64,
     events: u64,
     /// How much did, per epoch, before that.
-    usual: u64,
+    pub usual: u64,
     /// So many epochs are looked at before the next choice.
     patience: u64,
     pub balance: Balance,
@@ -185,11 +185,11 @@ impl Chooser {
         self.grouping == Grouping::Finest || self.usual.saturating_mul(epochs) >= EVENTS_OF_START
     }
 
-    /// An epoch had so many events. True if nodes are to be grouped anew.
+    /// So many epochs had so many events. True if nodes are to be grouped anew.
     #[inline]
-    pub fn count(&mut self, events: u64) -> bool {
+    pub fn count(&mut self, epochs: u64, events: u64) -> bool {
         if events > 0 {
-            self.epochs += 1;
+            self.epochs += epochs;
             self.events += events;
         }
         (self.epochs >= self.patience || self.events >= EVENTS_PER_EPOCH * self.patience)

@@ -1,8 +1,9 @@
 //! Nodes that are name spaces of one machine: its interrupts and ticks are those of all of them.
 
+use crate::due::Entry;
 use crate::event::Kind;
 use crate::link::NodeId;
-use crate::partition::{Own, Partition};
+use crate::partition::Partition;
 use crate::softirq::Softirqs;
 use crate::state::NodeState;
 use datapath::units::{Duration, Instant};
@@ -50,7 +51,7 @@ impl Partition {
     }
 
     /// The next packet that arrives at this time, if one does.
-    pub fn pop_arrival(&mut self) -> Option<Own> {
+    pub fn pop_arrival(&mut self) -> Option<(u64, u32, Entry)> {
         let after_ns = (self.now - self.begin).as_nanos();
         let entry = self.own.peek()?.0.2;
         let arrives = entry.id().kind() == Kind::Arrival;

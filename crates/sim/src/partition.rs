@@ -41,9 +41,8 @@ pub(crate) struct Partition {
     /// When something last happened.
     pub latest: Instant,
     pub calendar: Calendar,
-    /// What the nodes whose turn it is have set out to do in the epoch itself: by time, kind and
-    /// index, then as it came.
-    pub own: BinaryHeap<Reverse<Own>>,
+    /// What the nodes whose turn it is have set out to do in the epoch itself: by its key, then as it came.
+    pub own: BinaryHeap<Reverse<(u64, u32, Entry)>>,
     /// How many of those there have been.
     pub own_count: u32,
     /// Readiness of this moment that no application has heard of yet.
@@ -93,10 +92,6 @@ pub(crate) struct Away {
 /// From here on the number of a node is a place in [`Partition::away`].
 pub(crate) const AWAY: u32 = 1 << INDEX_BITS;
 
-/// An entry of the epoch that is being worked off: its key, its number, itself.
-#[derive(Debug)]
-pub(crate) struct Own(u64, pub u32, pub Entry);
-
 /// A socket has become ready, and its application is to hear of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
@@ -104,27 +99,6 @@ pub(crate) struct Ready {
     pub socket: SocketReady,
     /// The place of the hearing among what happens at its time.
     pub rank: Rank,
-}
-
-impl PartialEq for Own {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Own {}
-
-impl PartialOrd for Own {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Own {
-    #[inline]
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
 }
 
 impl Partition {
@@ -171,7 +145,7 @@ impl Partition {
         if due.at < self.end {
             let entry = due.in_epoch(self.begin);
             self.own_count = self.own_count.wrapping_add(1);
-            self.own.push(Reverse(Own(entry.key(), self.own_count, entry)));
+            self.own.push(Reverse((entry.key(), self.own_count, entry)));
         } else {
             self.calendar.push(due);
         }

@@ -138,7 +138,7 @@ impl World {
         let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
             threads::run(
                 &mut self.team,
-                &mut self.shares,
+                (&mut self.shares, self.places.look_ahead),
                 (done, limit),
                 &mut self.chooser,
                 &mut self.observers,
@@ -147,11 +147,11 @@ impl World {
             let after = calendar.begin(number + 1).min(limit);
             let before = self.stats().events;
             for Share { part, epoch } in &mut self.shares {
-                epoch.run(part, number, after);
+                epoch.run_span(part, (begin, after));
             }
             self.settle();
             *done = after;
-            self.chooser.count(self.stats().events - before)
+            self.chooser.count(1, self.stats().events - before)
         };
         if regroup {
             self.regroup();

@@ -1,7 +1,7 @@
 //! Sorts what lies about evenly between the first and the last.
 
 /// What sorting needs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sorter<T> {
     /// What is sorted, as it was.
     before: Vec<T>,
@@ -11,12 +11,6 @@ pub(crate) struct Sorter<T> {
 
 /// Fewer are sorted by comparing.
 const FEW: usize = 32;
-
-impl<T> Default for Sorter<T> {
-    fn default() -> Self {
-        Self { before: Vec::new(), counts: Vec::new() }
-    }
-}
 
 impl<T: Copy> Sorter<T> {
     /// Sorts by key; what is equal keeps its order. Each goes to one of about as many parts, by its

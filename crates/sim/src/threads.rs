@@ -1,10 +1,10 @@
 //! Several threads, each with a partition of its own: all that the simulator has of them.
 //!
-//! In an epoch partitions do not hear of each other. At its end each thread puts down what goes to
-//! others, what observers are to see, and when it has something to do again; then they meet once,
-//! and each finds out alone which epoch is next. There are two sets of places to put things down,
-//! used in turns: who is late still reads one while others fill the other one. The thread that called
-//! also shows observers what they are to see, while others are at the next epoch already.
+//! What crosses from one partition to another takes an epoch at least, over long links several. So long partitions do
+//! not hear of each other. Then each thread puts down what goes to others, what observers are to see, and when it
+//! has something to do again; they meet once, and each finds out alone which epochs are next. There are two sets of
+//! places to put things down, used in turns: who is late still reads one while others fill the other one. The thread
+//! that called also shows observers what they are to see, while others are at the next epochs already.
 
 use crate::crossing::Crossings;
 use crate::divide::Share;
@@ -38,10 +38,23 @@ struct Member {
 struct Job {
     share: Share,
     board: Arc<Board>,
-    turn: usize,
-    /// From when on, and until when.
-    span: (Instant, Instant),
+    epochs: u64,
+    at: Reached,
+    /// Until when.
+    limit: Instant,
 }
+
+/// How far a run has come.
+#[derive(Clone, Copy)]
+struct Reached {
+    turn: usize,
+    /// The time before which everything is done.
+    done: Instant,
+    goes_on: bool,
+}
+
+/// Threads do not go on alone for more epochs: what they put down should not become too much.
+pub(crate) const EPOCHS_MOST: u64 = 4;
 
 impl Team {
     /// The first so many of them.
@@ -68,9 +81,10 @@ impl Member {
         let (jobs, to_do) = channel::<Job>();
         let (finished, done) = channel();
         let work = move || {
-            for Job { mut share, board, turn, span } in to_do {
-                let worker = Worker { me, share: &mut share, board: &board };
-                worker.run(turn, span, None);
+            for Job { mut share, board, epochs, at, limit } in to_do {
+                let shares = core::slice::from_mut(&mut share);
+                let worker = Worker { me, shares, board: &board, epochs };
+                worker.run(at, limit, u64::MAX, None);
                 if finished.send(share).is_err() {
                     break;
                 }
@@ -80,44 +94,40 @@ impl Member {
         let thread = builder.spawn(work).expect("the system has room for a thread");
         Self { jobs, done, thread }
     }
-
-    fn lend(&self, job: Job) {
-        // Whoever is gone is missed when the partition is to come back.
-        let _ = self.jobs.send(job);
-    }
 }
 
 /// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
-/// done. True if nodes are to be grouped anew.
+/// done; what crosses takes `look_ahead` epochs at least. True if nodes are to be grouped anew.
 pub(crate) fn run(
     team: &mut Team,
-    shares: &mut Vec<Share>,
+    (shares, look_ahead): (&mut Vec<Share>, u64),
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
     observers: &mut Observers,
 ) -> bool {
     let board = team.board(shares);
+    // Others are woken only where there is more to do.
+    let alone = if chooser.usual < EVENTS_ALONE { EVENTS_ALONE } else { 0 };
     let mut caller = Caller { chooser, observers, regroup: false };
-    let (turn, goes_on);
-    (turn, *done, goes_on) = begin_alone(shares, &board, (*done, limit), &mut caller);
-    if goes_on {
-        let span = (*done, limit);
+    let mut at = Reached { turn: 0, done: *done, goes_on: true };
+    let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs: 1 };
+    at = worker.run(at, limit, alone, Some(&mut caller)).unwrap_or(at);
+    if at.goes_on {
+        let epochs = look_ahead.min(EPOCHS_MOST);
         let members = team.first(shares.len() - 1);
         for (member, share) in members.iter().zip(shares.drain(1..)) {
-            member.lend(Job { share, board: Arc::clone(&board), turn, span });
+            // Whoever is gone is missed when the partition is to come back.
+            let _ = member.jobs.send(Job { share, board: Arc::clone(&board), epochs, at, limit });
         }
-        let me = Worker { me: 0, share: &mut shares[0], board: &board };
-        let reached = me.run(turn, span, Some(&mut caller));
+        let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs };
+        at = worker.run(at, limit, u64::MAX, Some(&mut caller)).unwrap_or(at);
         shares.extend(members.iter().map_while(|member| member.done.recv().ok()));
-        *done = reached.unwrap_or(*done);
         if shares.len() <= members.len() {
             team.resume_panic();
         }
     }
-    if !caller.regroup {
-        // Nothing was left to do, perhaps nothing at all.
-        *done = limit;
-    }
+    // Else nothing was left to do, perhaps nothing at all.
+    *done = if caller.regroup { at.done } else { limit };
     caller.regroup
 }
 
@@ -136,42 +146,13 @@ impl Team {
 /// So many events take about as long as it takes to wake a few threads.
 const EVENTS_ALONE: u64 = 500;
 
-/// Works off the first epochs without other threads: they are woken only where there is more to do.
-/// Gives the turn that is next, the time before which everything is done, and whether it goes on.
-fn begin_alone(
-    shares: &mut [Share],
-    board: &Board,
-    (mut done, limit): (Instant, Instant),
-    caller: &mut Caller<'_>,
-) -> (usize, Instant, bool) {
-    let (mut turn, mut events) = (0, 0);
-    while events < EVENTS_ALONE {
-        let side = &board.sides[turn % 2];
-        for (me, share) in shares.iter_mut().enumerate() {
-            side.receive(me, share);
-        }
-        let stop = caller.after(side);
-        let Some(epoch) = side.next_epoch(&shares[0], (done, limit)) else {
-            return (turn, done, false);
-        };
-        turn += 1;
-        done = epoch.end;
-        let side = &board.sides[turn % 2];
-        for (me, share) in shares.iter_mut().enumerate() {
-            events += side.run_epoch(me, share, &epoch);
-        }
-        side.stop.store(stop, Ordering::Relaxed);
-    }
-    (turn, done, true)
-}
-
 /// What threads tell each other.
 struct Board {
     barrier: Barrier,
     sides: [Side; 2],
 }
 
-/// What they tell at the end of one epoch.
+/// What they tell when they meet.
 struct Side {
     reports: Vec<Report>,
     /// From each to each.
@@ -187,18 +168,10 @@ struct Side {
 struct Report {
     /// The number of its next epoch.
     next: AtomicU64,
-    /// Events of this one.
+    /// How many epochs it has had since all met, how many events, and how long they took, ns.
+    epochs: AtomicU64,
     events: AtomicU64,
-    /// To whom packets cross, a bit each.
-    crosses: AtomicU64,
-    /// How long this one took, ns.
     busy_nanos: AtomicU64,
-}
-
-/// An epoch that all are to work off.
-struct Next {
-    number: u64,
-    end: Instant,
 }
 
 /// Nothing is to be done.
@@ -230,7 +203,7 @@ impl Board {
             side.stop.store(false, Ordering::Relaxed);
             for (report, share) in side.reports.iter().zip(shares) {
                 report.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
-                for number in [&report.events, &report.crosses, &report.busy_nanos] {
+                for number in [&report.epochs, &report.events, &report.busy_nanos] {
                     number.store(0, Ordering::Relaxed);
                 }
             }
@@ -239,25 +212,33 @@ impl Board {
 }
 
 impl Side {
-    /// The next epoch in which somebody has something to do, after `done` and before `limit`.
-    fn next_epoch(&self, share: &Share, (done, limit): (Instant, Instant)) -> Option<Next> {
+    /// So many epochs from the next one on in which somebody has something to do, after `done` and before `limit`:
+    /// from when on, and until when.
+    fn next_span(
+        &self,
+        share: &Share,
+        epochs: u64,
+        (done, limit): (Instant, Instant),
+    ) -> Option<(Instant, Instant)> {
         let number = self.told(|report| &report.next).min().unwrap_or(NEVER);
         let calendar = &share.part.calendar;
-        let none = number == NEVER
-            || calendar.begin(number).max(done) >= limit
-            || self.stop.load(Ordering::Relaxed);
-        (!none).then(|| Next { number, end: calendar.begin(number + 1).min(limit) })
+        let begin = calendar.begin(number).max(done);
+        let none = number == NEVER || begin >= limit || self.stop.load(Ordering::Relaxed);
+        (!none).then(|| (begin, calendar.begin(number + epochs).min(limit)))
     }
 
-    /// Works off an epoch and puts down what there is to tell then. Gives how many events there were.
-    fn run_epoch(&self, me: usize, share: &mut Share, epoch: &Next) -> u64 {
+    /// Works off a span and puts down what there is to tell then. Gives how many events there were.
+    fn run_span(&self, me: usize, share: &mut Share, span: (Instant, Instant)) -> u64 {
         let before = share.part.stats.events;
         let began = time::Instant::now();
-        share.epoch.run(&mut share.part, epoch.number, epoch.end);
+        let epochs = share.epoch.run_span(&mut share.part, span);
         let events = share.part.stats.events - before;
-        self.report(me, share, events);
+        self.report(me, share);
         let busy_nanos = began.elapsed().as_nanos() as u64;
-        self.reports[me].busy_nanos.store(busy_nanos, Ordering::Relaxed);
+        let report = &self.reports[me];
+        report.epochs.store(epochs, Ordering::Relaxed);
+        report.events.store(events, Ordering::Relaxed);
+        report.busy_nanos.store(busy_nanos, Ordering::Relaxed);
         events
     }
 
@@ -267,18 +248,13 @@ impl Side {
     }
 
     /// Puts down what a thread has to tell.
-    fn report(&self, me: usize, share: &mut Share, events: u64) {
+    fn report(&self, me: usize, share: &mut Share) {
         let part = &mut share.part;
-        let report = &self.reports[me];
-        report.next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
-        report.events.store(events, Ordering::Relaxed);
-        let mut crosses = 0;
-        let count = self.reports.len();
-        for (to, out) in part.out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
-            core::mem::swap(out, &mut *lock(&self.crossings[me * count + to]));
-            crosses |= 1 << (to % 64);
+        self.reports[me].next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+        let crossings = &self.crossings[me * part.out.len()..];
+        for (out, there) in part.out.iter_mut().zip(crossings).filter(|(out, _)| !out.is_empty()) {
+            core::mem::swap(out, &mut *lock(there));
         }
-        report.crosses.store(crosses, Ordering::Relaxed);
         part.out_at = Instant::FAR_FUTURE;
         if !part.log.records.is_empty() {
             part.log.records.close(&part.names);
@@ -288,11 +264,8 @@ impl Side {
 
     /// Takes in what others have sent.
     fn receive(&self, me: usize, share: &mut Share) {
-        for (from, report) in self.reports.iter().enumerate() {
-            if report.crosses.load(Ordering::Relaxed) & 1 << (me % 64) != 0 {
-                let mut crossings = lock(&self.crossings[from * self.reports.len() + me]);
-                crossings.drain(|arrival, packet| share.part.admit(arrival, packet));
-            }
+        for crossings in self.crossings[me..].iter().step_by(self.reports.len()) {
+            lock(crossings).drain(|arrival, packet| share.part.admit(arrival, packet));
         }
     }
 }
@@ -311,42 +284,57 @@ impl Caller<'_> {
             let mut records: Vec<_> = side.records.iter().map(lock).collect();
             Records::show_all(&mut records, self.observers);
         }
-        self.regroup |= self.chooser.count(side.told(|report| &report.events).sum());
+        let epochs = side.told(|report| &report.epochs).max().unwrap_or(0);
+        self.regroup |= self.chooser.count(epochs, side.told(|report| &report.events).sum());
         self.regroup |= self.chooser.balance.count(side.told(|report| &report.busy_nanos));
         self.regroup
     }
 }
 
-/// A thread.
+/// A thread, with one partition or with all.
 struct Worker<'a> {
+    /// The number of the first.
     me: usize,
-    share: &'a mut Share,
+    shares: &'a mut [Share],
     board: &'a Board,
+    /// So many epochs it goes on without the others.
+    epochs: u64,
 }
 
 impl Worker<'_> {
-    /// Gives the time before which everything is done; `None` if another thread has panicked.
+    /// Works off so many events at least, or all before `limit`; `None` if another thread has panicked.
     fn run(
         self,
-        first: usize,
-        (mut done, limit): (Instant, Instant),
+        Reached { turn: first, mut done, .. }: Reached,
+        limit: Instant,
+        events: u64,
         mut caller: Option<&mut Caller<'_>>,
-    ) -> Option<Instant> {
+    ) -> Option<Reached> {
         let _leaves = Leaves(&self.board.barrier);
+        let mut so_far = 0;
         for turn in first.. {
+            if so_far >= events {
+                return Some(Reached { turn, done, goes_on: true });
+            }
             let side = &self.board.sides[turn % 2];
-            side.receive(self.me, self.share);
+            for (me, share) in (self.me..).zip(&mut *self.shares) {
+                side.receive(me, share);
+            }
             let stop = caller.as_mut().is_some_and(|caller| caller.after(side));
-            let Some(epoch) = side.next_epoch(self.share, (done, limit)) else {
-                return Some(done);
+            let Some(span) = side.next_span(&self.shares[0], self.epochs, (done, limit)) else {
+                return Some(Reached { turn, done, goes_on: false });
             };
-            done = epoch.end;
+            done = span.1;
             let other = &self.board.sides[(turn + 1) % 2];
-            other.run_epoch(self.me, self.share, &epoch);
+            for (me, share) in (self.me..).zip(&mut *self.shares) {
+                so_far += other.run_span(me, share, span);
+            }
             if self.me == 0 {
                 other.stop.store(stop, Ordering::Relaxed);
             }
-            self.board.barrier.wait()?;
+            if self.shares.len() < self.board.barrier.threads {
+                self.board.barrier.wait()?;
+            }
         }
         None
     }

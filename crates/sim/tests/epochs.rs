@@ -69,8 +69,11 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         let (mut stops, buffer, threads) = more;
         let (pairs, aligned, access_us, middle_us, middle_mbit, queue) = shape;
         let (gso, gro, loss, jitter_us, joined, slow_us) = impairments;
-        let (middle_us, middle_mbit, jitter_us) =
-            if aligned { (access_us, None, 0) } else { (middle_us, middle_mbit, jitter_us) };
+        let (middle_us, middle_mbit, jitter_us) = if aligned {
+            (access_us * (1 + middle_us % 6), None, 0)
+        } else {
+            (middle_us, middle_mbit, jitter_us)
+        };
         let grid = if aligned { access_us } else { 1 };
         for stop in &mut stops {
             *stop = stop.next_multiple_of(grid);
