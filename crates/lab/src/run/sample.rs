@@ -11,7 +11,7 @@ use sim::world::World;
 use super::apps::FlowEnds;
 use super::build::Built;
 use crate::plan::Plan;
-use crate::results::{Column, Series};
+use crate::results::{Column, Samples, Series};
 
 /// Sees every packet that leaves one queue.
 pub struct QueueWatch {
@@ -107,11 +107,11 @@ struct PortSamples {
     drops: u64,
     marks: u64,
     waited: (u64, u64),
-    queue_bytes: Vec<Option<i64>>,
-    queue_packets: Vec<Option<i64>>,
-    queue_delay_us: Vec<Option<i64>>,
-    drops_in: Vec<Option<i64>>,
-    marks_in: Vec<Option<i64>>,
+    queue_bytes: Samples,
+    queue_packets: Samples,
+    queue_delay_us: Samples,
+    drops_in: Samples,
+    marks_in: Samples,
 }
 
 /// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
@@ -286,7 +286,7 @@ impl Sampler {
     /// Packets in queue number `index` at every sample after the warm-up.
     pub fn queue_lengths(&self, index: usize) -> Vec<f64> {
         let warmup_end = self.warmup_end.as_nanos() as i64;
-        let samples = self.time_ns.iter().zip(&self.ports[index].queue_packets);
+        let samples = self.time_ns.iter().zip(self.ports[index].queue_packets.iter());
         samples
             .filter(|(time, _)| **time >= warmup_end)
             .filter_map(|(_, packets)| packets.map(|packets| packets as f64))
@@ -301,7 +301,7 @@ impl Sampler {
     /// The samples as series.
     pub fn into_series(mut self) -> Vec<Series> {
         let ports = core::mem::take(&mut self.ports);
-        let series = |name: String, columns: Vec<(&str, Vec<Option<i64>>)>| Series {
+        let series = |name: String, columns: Vec<(&str, Samples)>| Series {
             name,
             time_ns: self.time_ns.clone(),
             columns: columns
@@ -311,8 +311,8 @@ impl Sampler {
         };
         let streams = self.flows.iter().enumerate().filter(|(_, flow)| flow.tcp);
         let column = |index, times, read: &dyn Fn(&FlowSample) -> Option<i64>| {
-            let mut values = Vec::with_capacity(times);
-            values.extend(self.samples(index).take(times).map(read));
+            let mut values = Samples::with_capacity(times);
+            self.samples(index).take(times).for_each(|sample| values.push(read(sample)));
             values
         };
         let flows = streams.map(|(index, flow)| {

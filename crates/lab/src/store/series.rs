@@ -45,7 +45,7 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
     table::file("samples", fields, |group| {
         table::column::<Int64Type>(group, &series.time_ns, None)?;
         for column in &series.columns {
-            table::optional::<Int64Type>(group, &column.values)?;
+            table::optional::<Int64Type>(group, column.values.iter())?;
         }
         labels.iter().try_for_each(|(_, label)| match label {
             Label::Text(text) => {
@@ -90,7 +90,7 @@ pub fn read(file: File, name: &str) -> Result<Series> {
         if column.name() == TIME {
             series.time_ns = values.into_iter().flatten().collect();
         } else {
-            series.columns.push(Column { name: column.name().into(), values });
+            series.columns.push(Column { name: column.name().into(), values: values.into() });
         }
     }
     Ok(series)

@@ -128,18 +128,19 @@ fn write(group: &mut RowGroup<'_>, values: &Values) -> parquet::errors::Result<(
                 values.iter().map(|text| ByteArray::from(text.as_str())).collect();
             column::<ByteArrayType>(group, &bytes, None)
         }
-        Values::Whole(values) => optional::<Int64Type>(group, values),
-        Values::Decimal(values) => optional::<DoubleType>(group, values),
+        Values::Whole(values) => optional::<Int64Type>(group, values.iter().copied()),
+        Values::Decimal(values) => optional::<DoubleType>(group, values.iter().copied()),
     }
 }
 
 /// Fills the next column with the values that are there.
 pub(super) fn optional<T: DataType>(
     group: &mut RowGroup<'_>,
-    values: &[Option<T::T>],
+    values: impl ExactSizeIterator<Item = Option<T::T>> + Clone,
 ) -> parquet::errors::Result<()> {
-    let present: Vec<T::T> = values.iter().flatten().cloned().collect();
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let mut present = Vec::with_capacity(values.len());
+    present.extend(values.clone().flatten());
+    let levels: Vec<i16> = values.map(|value| i16::from(value.is_some())).collect();
     column::<T>(group, &present, Some(&levels))
 }
 

@@ -17,7 +17,7 @@ fn a_series_comes_back_from_parquet() {
         time_ns: vec![0, 10, 20],
         columns: vec![Column {
             name: "cwnd_segments".into(),
-            values: vec![Some(10), None, Some(20)],
+            values: vec![Some(10), None, Some(20)].into(),
         }],
     };
     let path = store.write_series("a/b.parquet", &series, &[]).unwrap();
