@@ -65,6 +65,16 @@ pub trait App: Send {
 
     /// What it has to show.
     fn report(&self) -> AppReport;
+
+    /// The socket in its [report](Self::report), for those who ask often.
+    fn socket(&self) -> Option<SocketId> {
+        self.report().socket
+    }
+
+    /// The bytes received in its [report](Self::report), for those who ask often.
+    fn received_bytes(&self) -> u64 {
+        self.report().received_bytes
+    }
 }
 
 /// What an application has to show: whatever applies to its kind.

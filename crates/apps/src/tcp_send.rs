@@ -192,4 +192,8 @@ impl App for TcpSend {
     fn report(&self) -> AppReport {
         self.report.clone()
     }
+
+    fn socket(&self) -> Option<SocketId> {
+        self.report.socket
+    }
 }

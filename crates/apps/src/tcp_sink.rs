@@ -137,4 +137,8 @@ impl App for TcpSink {
     fn report(&self) -> AppReport {
         self.report.clone()
     }
+
+    fn received_bytes(&self) -> u64 {
+        self.report.received_bytes
+    }
 }

@@ -55,6 +55,10 @@ impl App for UdpSink {
     fn report(&self) -> AppReport {
         self.report.clone()
     }
+
+    fn received_bytes(&self) -> u64 {
+        self.report.received_bytes
+    }
 }
 
 impl App for UdpEcho {

@@ -206,12 +206,8 @@ impl Values {
 
 fn samples(series: &Series, column: &str, divisor: f64) -> Vec<(f64, f64)> {
     let Some(column) = series.column(column) else { return Vec::new() };
-    let known = series.time_ns.iter().zip(&column.values);
-    known
-        .filter_map(|(time, value)| {
-            Some((*time as f64 / 1e9, value.as_ref().copied()? as f64 / divisor))
-        })
-        .collect()
+    let known = series.time_ns.iter().zip(column.values.iter());
+    known.filter_map(|(time, value)| Some((*time as f64 / 1e9, value? as f64 / divisor))).collect()
 }
 
 /// The series that flent's tests compute from others: means and sums.

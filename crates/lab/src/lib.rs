@@ -68,6 +68,7 @@ pub mod report;
 pub mod reproduce;
 pub mod results;
 pub mod run;
+mod samples;
 pub mod shared_fib;
 pub mod stats;
 pub mod store;

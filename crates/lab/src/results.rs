@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 
 use crate::run::SocketDump;
+pub use crate::samples::Samples;
 use crate::stats::Summary;
 use crate::trace::eyes::Explained;
 
@@ -27,7 +28,7 @@ pub struct Column {
     /// Name with its unit, e.g. `srtt_us`.
     pub name: String,
     /// One value per sample.
-    pub values: Vec<Option<i64>>,
+    pub values: Samples,
 }
 
 /// The samples of one flow or one port.
@@ -229,7 +230,7 @@ impl Series {
         if !self.name.starts_with("flow-") || !is_told {
             return 0..self.time_ns.len();
         }
-        let is_busy = |value: &Option<i64>| value.is_some_and(|value| value > 0);
+        let is_busy = |value: Option<i64>| value.is_some_and(|value| value > 0);
         let busy = |name: &str| {
             let values = &self.column(name)?.values;
             Some((values.iter().position(is_busy)?, values.iter().rposition(is_busy)?))

@@ -188,7 +188,7 @@ fn samples(series: &Series, labels: &[(String, Label)]) -> Rows {
     let mut table = Rows::default();
     table.push("time_ns", Values::Whole(series.time_ns.iter().copied().map(Some).collect()));
     for Column { name, values } in &series.columns {
-        table.push(name, Values::Whole(values.clone()));
+        table.push(name, Values::Whole(values.iter().collect()));
     }
     for (name, label) in labels {
         table.push(

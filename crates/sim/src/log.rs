@@ -204,9 +204,7 @@ impl Records {
 
     /// Puts everything in order, and names it as the whole world does.
     pub fn close(&mut self, names: &Names) {
-        if !self.seen.is_empty() {
-            self.put_in_order();
-        }
+        self.put_in_order();
         for Seen { turn, what } in &mut self.seen {
             turn.rank = turn.rank.renumbered(|id| names.event(id));
             match what {
@@ -250,15 +248,13 @@ impl Records {
                 one.shown += 1;
             }
         }
-        for one in all.iter_mut() {
-            one.clear();
-        }
+        all.iter_mut().for_each(|one| one.clear());
     }
 
     /// Nodes have each written in order. What happened at one time is put in order apart.
     fn put_in_order(&mut self) {
         let Self { seen, order, sorter, .. } = self;
-        let first = seen.iter().map(|seen| seen.turn.at).min().expect("there are some");
+        let Some(first) = seen.iter().map(|seen| seen.turn.at).min() else { return };
         let after = |seen: &Seen| (seen.turn.at - first).as_nanos() << 32;
         order.clear();
         order.extend((0..).zip(&*seen).map(|(place, seen): (u64, _)| after(seen) | place));

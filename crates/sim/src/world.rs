@@ -363,9 +363,14 @@ impl World {
 
     /// What an application has to show.
     pub fn report(&self, app: AppId) -> AppReport {
+        self.app(app).report()
+    }
+
+    /// An application, to look at.
+    pub fn app(&self, app: AppId) -> &dyn App {
         let at = self.places.app(app.0);
-        let app = self.shares[at.part].part.apps[at.index as usize].app.as_ref();
-        app.expect("nobody asks in the middle of a call").report()
+        let app = self.shares[at.part].part.apps[at.index as usize].app.as_deref();
+        app.expect("nobody asks in the middle of a call")
     }
 
     /// From now on the applications of all nodes there are write and read bytes where they know lengths

@@ -11,6 +11,7 @@ use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
 use datapath::qdisc::{Handle, Sched};
 use datapath::tcp::config::TcpConfig;
+use datapath::tcp::info::BriefInfo;
 use datapath::units::{Duration, Instant, Rate};
 use sim::link::{LinkConfig, NodeId};
 use sim::record::Fingerprint;
@@ -93,6 +94,34 @@ fn an_application_that_is_off_half_of_the_time_sends_about_half() {
     assert_eq!(sent.sent_bytes, received.received_bytes);
     let full = 20 * 20_000_000 / 8;
     assert!((full / 3..full * 3 / 4).contains(&received.received_bytes), "{received:?}");
+}
+
+#[test]
+fn what_is_asked_often_is_what_the_whole_reports_say() {
+    let mut net = Net::new();
+    let bulk = TcpSend::bulk(net.from, net.to, tcp());
+    let sender = net.world.add_app(net.a, Box::new(bulk), ms(5), None);
+    let sink = net.world.add_app(net.b, Box::new(TcpSink::new(net.to, tcp())), ms(0), None);
+    assert_eq!(net.world.app(sender).socket(), None, "it has not begun");
+    for at in (10..4_000).step_by(70) {
+        net.world.run_until(ms(at));
+        let report = net.world.report(sender);
+        assert_eq!(net.world.app(sender).socket(), report.socket);
+        assert_eq!(net.world.app(sink).received_bytes(), net.world.report(sink).received_bytes);
+        let host = net.world.host(net.a);
+        let socket = report.socket.expect("it has begun");
+        let info = host.tcp_info(net.world.now(), socket).expect("open");
+        let brief = host.tcp_connection(socket).expect("open").brief_info();
+        let whole = BriefInfo {
+            unacked: info.unacked,
+            rtt: info.rtt,
+            snd_ssthresh: info.snd_ssthresh,
+            snd_cwnd: info.snd_cwnd,
+            total_retrans: info.total_retrans,
+            total_rto: info.total_rto,
+        };
+        assert_eq!(brief, whole);
+    }
 }
 
 #[test]

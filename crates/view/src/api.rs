@@ -186,8 +186,8 @@ fn acks(source: &Source, run: &str, port: &str) -> Result<Json, Fault> {
     source.run(run)?;
     let file = format!("view/{}/acks-{}.parquet", plain(run)?, plain(port)?);
     let table = source.table(&file, "acks")?;
-    let column = |name: &str| -> Result<&[Option<i64>], Fault> {
-        let found = table.column(name).map(|column| column.values.as_slice());
+    let column = |name: &str| -> Result<Vec<Option<i64>>, Fault> {
+        let found = table.column(name).map(|column| column.values.iter().collect());
         found.ok_or_else(|| Fault::Broken(format!("{file}: no column \"{name}\"")))
     };
     let (rule, ack, flow, newest) =

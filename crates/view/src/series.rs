@@ -36,7 +36,7 @@ pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize)
     let pixels = pixels.clamp(1, PIXELS_MAX);
     if samples <= 2 * pixels {
         let columns = wanted
-            .map(|column| (column.name.clone(), column.values[begin..end].to_vec()))
+            .map(|column| (column.name.clone(), column.values.range(begin..end).collect()))
             .collect();
         return Cut { time_ns: time[begin..end].to_vec(), columns, exact: true, samples };
     }
@@ -48,7 +48,7 @@ pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize)
     }
     let columns = wanted
         .map(|column| {
-            let values = &column.values[begin..end];
+            let values: Vec<_> = column.values.range(begin..end).collect();
             (
                 column.name.clone(),
                 parts.iter().flat_map(|part| both(&values[part.clone()])).collect(),
@@ -115,7 +115,7 @@ pub fn means(series: &Series, column: &str, parts: usize) -> Vec<Option<i64>> {
             .fold((0i128, 0i128), |(sum, count), value| (sum + i128::from(*value), count + 1));
         (count > 0).then(|| ((sum + count / 2).div_euclid(count)) as i64)
     };
-    column.values.chunks(each).map(mean).collect()
+    column.values.iter().collect::<Vec<_>>().chunks(each).map(mean).collect()
 }
 
 /// The times at which the spans of [`means`] end.
@@ -133,7 +133,7 @@ mod tests {
         Series {
             name: "port-a.b".into(),
             time_ns: (0..values.len() as i64).map(|at| (at + 1) * 1_000).collect(),
-            columns: vec![Column { name: "queue_packets".into(), values }],
+            columns: vec![Column { name: "queue_packets".into(), values: values.into() }],
         }
     }
 

@@ -297,8 +297,8 @@ fn ended(mut series: Series) -> Series {
     let life = series.life();
     let shown = life.start.saturating_sub(1)..life.end;
     for column in &mut series.columns {
-        let outside = column.values.iter_mut().enumerate().filter(|(at, _)| !shown.contains(at));
-        outside.for_each(|(_, value)| *value = None);
+        let values = column.values.iter().enumerate();
+        column.values = values.map(|(at, value)| value.filter(|_| shown.contains(&at))).collect();
     }
     series
 }
@@ -312,7 +312,7 @@ mod tests {
     fn a_finished_flow_has_no_window_any_more() {
         let column = |name: &str, values: [i64; 6]| Column {
             name: name.into(),
-            values: values.map(Some).to_vec(),
+            values: values.map(Some).to_vec().into(),
         };
         let flow = |name: &str| Series {
             name: name.into(),
@@ -324,7 +324,8 @@ mod tests {
             ],
         };
         let shown = ended(flow("flow-a"));
-        assert_eq!(shown.columns[2].values, [None, Some(10), Some(10), Some(10), None, None]);
+        let window: Vec<_> = shown.columns[2].values.iter().collect();
+        assert_eq!(window, [None, Some(10), Some(10), Some(10), None, None]);
         assert_eq!(ended(flow("port-a")), flow("port-a"), "a queue goes on");
     }
 }

@@ -103,7 +103,12 @@ fn answers_are_what_the_files_hold() {
         assert_eq!(part["exact"], true);
         assert_eq!(part["time"].as_array().unwrap().len(), series.time_ns.len());
         for column in &series.columns {
-            assert_eq!(part["columns"][&column.name], json!(column.values), "{}", column.name);
+            assert_eq!(
+                part["columns"][&column.name],
+                json!(column.values.iter().collect::<Vec<_>>()),
+                "{}",
+                column.name
+            );
         }
     }
 
@@ -111,8 +116,8 @@ fn answers_are_what_the_files_hold() {
     let resent = run.series.iter().find(|series| series.name == "flow-upload").unwrap();
     let resent = resent.column("retransmits_segments").unwrap().values.iter().flatten().max();
     let capture = ask("capture", &[("port", "a.near")]);
-    assert_eq!(capture["connections"][0]["forth"]["retransmitted"].as_i64(), resent.copied());
-    assert!(resent.is_some_and(|count| *count >= 2));
+    assert_eq!(capture["connections"][0]["forth"]["retransmitted"].as_i64(), resent);
+    assert!(resent.is_some_and(|count| count >= 2));
     let graph = ask("graph", &[("port", "a.near"), ("connection", "0")]);
     let kinds = graph["data"]["kind"].as_array().unwrap();
     let again = kinds.iter().position(|kind| *kind == 1).expect("a retransmission");

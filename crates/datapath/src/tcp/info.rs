@@ -173,6 +173,23 @@ pub struct TcpInfo {
     pub accecn_fail_mode: u8,
 }
 
+/// What of [`TcpInfo`] is looked at often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BriefInfo {
+    /// Segments in flight.
+    pub unacked: u32,
+    /// Smoothed round-trip time, µs.
+    pub rtt: u32,
+    /// Slow-start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Segments sent again.
+    pub total_retrans: u32,
+    /// Expiries of the retransmission timer.
+    pub total_rto: u16,
+}
+
 impl Connection {
     /// Everything about the connection now.
     pub fn info(&self, now: Instant) -> TcpInfo {
@@ -251,6 +268,18 @@ impl Connection {
             ecn_mode: self.ecn_mode(),
             accecn_opt_seen: self.ecn.acc.opt_seen,
             accecn_fail_mode: self.ecn.acc.fail,
+        }
+    }
+
+    /// What of [`info`](Self::info) is looked at often. It lies in a few places, so that it is had sooner.
+    pub fn brief_info(&self) -> BriefInfo {
+        BriefInfo {
+            unacked: self.rec.packets_out,
+            rtt: self.rtt.srtt_us(),
+            snd_ssthresh: self.window.snd_ssthresh,
+            snd_cwnd: self.window.snd_cwnd,
+            total_retrans: self.totals.total_retrans,
+            total_rto: self.totals.rto.timeouts,
         }
     }
 

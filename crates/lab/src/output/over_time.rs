@@ -106,7 +106,7 @@ pub fn things<'a>(word: &str, series: &'a [Series]) -> Vec<&'a str> {
 }
 
 fn is_known(kind: &Kind, series: &Series) -> bool {
-    series.column(kind.column).is_some_and(|it| it.values.iter().any(Option::is_some))
+    series.column(kind.column).is_some_and(|it| it.values.iter().any(|value| value.is_some()))
 }
 
 /// The same flow, port or link of every point's first run in one chart.
@@ -176,9 +176,10 @@ pub fn line(
     let life = series.life();
     // The sample before the first shows from where it rises; and all flows are cut at the same times.
     let life = life.start.saturating_sub(1) / together * together..life.end;
-    let points = series.time_ns[life.clone()]
+    let values: Vec<_> = values.range(life.clone()).collect();
+    let points = series.time_ns[life]
         .chunks(together)
-        .zip(values[life].chunks(together))
+        .zip(values.chunks(together))
         .map(|(times, values)| {
             let known: Vec<f64> =
                 values.iter().map(|v| value(*v)).filter(|v| !v.is_nan()).collect();
@@ -200,11 +201,11 @@ fn bands(kind: &Kind, series: &[&Series], bins: usize) -> (Vec<Band>, Vec<Line>)
         let Some(column) = one.column(kind.column) else { continue };
         let mut sums = vec![(0.0, 0u32); bins];
         let life = one.life();
-        for (time, value) in one.time_ns[life.clone()].iter().zip(&column.values[life]) {
+        for (time, value) in one.time_ns[life.clone()].iter().zip(column.values.range(life)) {
             let Some(value) = value else { continue };
             let place = ((time - 1).max(0) as i128 * bins as i128 / i128::from(last)) as usize;
             let sum = &mut sums[place.min(bins - 1)];
-            *sum = (sum.0 + *value as f64 / kind.divisor, sum.1 + 1);
+            *sum = (sum.0 + value as f64 / kind.divisor, sum.1 + 1);
         }
         for ((sum, count), values) in sums.into_iter().zip(&mut values) {
             if count > 0 {
@@ -235,7 +236,7 @@ mod tests {
         Series {
             name: format!("flow-{name}"),
             time_ns: (1..=values.len() as i64).map(|i| i * 1_000_000).collect(),
-            columns: vec![Column { name: "throughput_bits_per_sec".into(), values }],
+            columns: vec![Column { name: "throughput_bits_per_sec".into(), values: values.into() }],
         }
     }
 

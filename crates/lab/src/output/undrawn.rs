@@ -48,7 +48,7 @@ mod tests {
         let series = Series {
             name: "flow-load".into(),
             time_ns: vec![1],
-            columns: vec![Column { name: "cwnd_segments".into(), values: vec![Some(10)] }],
+            columns: vec![Column { name: "cwnd_segments".into(), values: vec![Some(10)].into() }],
         };
         let run = RunResult { series: vec![series], ..RunResult::default() };
         let points = [PointResult { labels: Vec::new(), runs: vec![run] }];

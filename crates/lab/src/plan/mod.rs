@@ -328,7 +328,11 @@ impl Experiment {
         let mut settings = point.settings.clone();
         let drawn: Vec<Value> = self.draws.iter().map(|draw| draw.value(run_seed)).collect();
         settings.extend(drawn.iter().cloned());
-        let mut plan = read_with(&self.document, &settings)?;
+        let mut plan = match settings.as_slice() {
+            // What has been read need not be read again.
+            [] => self.base.clone(),
+            settings => read_with(&self.document, settings)?,
+        };
         plan.seed = run_seed;
         Ok((plan, drawn))
     }

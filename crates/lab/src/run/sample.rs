@@ -2,15 +2,16 @@
 
 use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::Qdisc as _;
-use datapath::tcp::info::TcpInfo;
+use datapath::tcp::info::BriefInfo;
 use datapath::units::{Duration, Instant};
 use hdrhistogram::Histogram;
 use sim::record::Watcher;
+use sim::world::World;
 
 use super::apps::FlowEnds;
 use super::build::Built;
 use crate::plan::Plan;
-use crate::results::{Column, Series};
+use crate::results::{Column, Samples, Series};
 
 /// Sees every packet that leaves one queue.
 pub struct QueueWatch {
@@ -55,15 +56,23 @@ impl Watcher for QueueWatch {
 /// The samples of all flows and ports.
 pub struct Sampler {
     time_ns: Vec<i64>,
-    flows: Vec<FlowSamples>,
+    flows: Vec<FlowState>,
+    /// By block of times and by flow.
+    samples: Vec<Vec<[FlowSample; BLOCK]>>,
     ports: Vec<PortSamples>,
     warmup_end: Instant,
     early: Option<Duration>,
 }
 
-struct FlowSamples {
+/// So many samples of a flow lie together: all flows are written to in turn, and later read one by one.
+const BLOCK: usize = 8;
+
+/// What is known of a flow besides its samples.
+struct FlowState {
     name: String,
     tcp: bool,
+    /// Its throughput is known.
+    is_received: bool,
     received: u64,
     /// Bytes that had arrived at the end of the warm-up, read or not.
     at_warmup: u64,
@@ -71,12 +80,25 @@ struct FlowSamples {
     early: Option<u64>,
     /// Segments sent again and expiries of the timer, when the socket was last seen.
     last: Option<(u32, u32)>,
-    throughput: Vec<Option<i64>>,
-    cwnd: Vec<Option<i64>>,
-    ssthresh: Vec<Option<i64>>,
-    srtt_us: Vec<Option<i64>>,
-    unacked: Vec<Option<i64>>,
-    retransmits: Vec<Option<i64>>,
+}
+
+/// A flow at one time. There are very many of these.
+#[derive(Clone, Copy, Default)]
+struct FlowSample {
+    /// Received since the sample before, bit/s.
+    throughput: i64,
+    /// What the sender's socket told, while there was one.
+    socket: Option<SocketSample>,
+}
+
+/// As in TCP_INFO.
+#[derive(Clone, Copy)]
+struct SocketSample {
+    cwnd: u32,
+    ssthresh: u32,
+    rtt: u32,
+    unacked: u32,
+    retransmits: u32,
 }
 
 #[derive(Default)]
@@ -85,53 +107,78 @@ struct PortSamples {
     drops: u64,
     marks: u64,
     waited: (u64, u64),
-    queue_bytes: Vec<Option<i64>>,
-    queue_packets: Vec<Option<i64>>,
-    queue_delay_us: Vec<Option<i64>>,
-    drops_in: Vec<Option<i64>>,
-    marks_in: Vec<Option<i64>>,
+    queue_bytes: Samples,
+    queue_packets: Samples,
+    queue_delay_us: Samples,
+    drops_in: Samples,
+    marks_in: Samples,
 }
 
 /// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// What the sender's socket tells; nothing before the connection and after its end.
-fn tcp_info(built: &Built, flow: &FlowEnds) -> Option<TcpInfo> {
-    let socket = built.world.report(flow.sender).socket?;
-    built.world.host(flow.sender_node).tcp_info(built.world.now(), socket)
+fn brief_info(world: &World, flow: &FlowEnds) -> Option<BriefInfo> {
+    let socket = world.app(flow.sender).socket()?;
+    Some(world.host(flow.sender_node).tcp_connection(socket)?.brief_info())
 }
 
-impl FlowSamples {
-    fn look(&mut self, info: Option<&TcpInfo>) {
-        if let Some(info) = info {
+impl SocketSample {
+    /// The columns of a series.
+    const COLUMNS: [(&str, fn(&Self) -> Option<i64>); 5] = [
+        ("cwnd_segments", |socket| Some(socket.cwnd.into())),
+        ("ssthresh_segments", |socket| {
+            (socket.ssthresh < INFINITE_SSTHRESH).then_some(socket.ssthresh.into())
+        }),
+        ("srtt_us", Self::srtt_us),
+        ("unacked_segments", |socket| Some(socket.unacked.into())),
+        ("retransmits_segments", |socket| Some(socket.retransmits.into())),
+    ];
+
+    fn srtt_us(&self) -> Option<i64> {
+        (self.rtt > 0).then_some(self.rtt.into())
+    }
+}
+
+impl FlowState {
+    /// Takes one sample, which ends a time of so many ns.
+    fn look(&mut self, world: &World, place: &FlowEnds, span: i64) -> FlowSample {
+        let mut sample = FlowSample::default();
+        if self.tcp
+            && let Some(info) = brief_info(world, place)
+        {
             self.last = Some((info.total_retrans, u32::from(info.total_rto)));
+            sample.socket = Some(SocketSample {
+                cwnd: info.snd_cwnd,
+                ssthresh: info.snd_ssthresh,
+                rtt: info.rtt,
+                unacked: info.unacked,
+                retransmits: info.total_retrans,
+            });
         }
-        let field = |read: fn(&TcpInfo) -> u32| info.map(|info| i64::from(read(info)));
-        self.cwnd.push(field(|info| info.snd_cwnd));
-        let infinite = i64::from(INFINITE_SSTHRESH);
-        self.ssthresh.push(field(|info| info.snd_ssthresh).filter(|value| *value < infinite));
-        self.srtt_us.push(field(|info| info.rtt).filter(|value| *value > 0));
-        self.unacked.push(field(|info| info.unacked));
-        self.retransmits.push(field(|info| info.total_retrans));
+        self.is_received = !place.receivers.is_empty();
+        if self.is_received {
+            let apps = place.receivers.iter().map(|(_, app)| world.app(*app));
+            let received = apps.map(|app| app.received_bytes()).sum();
+            let bits = i128::from(received - self.received) * 8 * 1_000_000_000;
+            sample.throughput = (bits / i128::from(span)) as i64;
+            self.received = received;
+        }
+        sample
     }
 }
 
 impl Sampler {
     /// Nothing seen yet.
     pub fn new(plan: &Plan) -> Self {
-        let flow = |flow: &crate::plan::FlowPlan| FlowSamples {
+        let flow = |flow: &crate::plan::FlowPlan| FlowState {
             name: flow.name.clone(),
             tcp: flow.app.is_stream(),
+            is_received: false,
             received: 0,
             at_warmup: 0,
             early: None,
             last: None,
-            throughput: Vec::new(),
-            cwnd: Vec::new(),
-            ssthresh: Vec::new(),
-            srtt_us: Vec::new(),
-            unacked: Vec::new(),
-            retransmits: Vec::new(),
         };
         let port = |&(link, end): &(usize, usize)| PortSamples {
             name: plan.port_name(link, end),
@@ -140,6 +187,7 @@ impl Sampler {
         Self {
             time_ns: Vec::new(),
             flows: plan.flows.iter().map(flow).collect(),
+            samples: Vec::new(),
             ports: plan.measure.queues.iter().map(port).collect(),
             warmup_end: Instant::ZERO + plan.warmup,
             early: plan.measure.early,
@@ -162,21 +210,16 @@ impl Sampler {
         if span <= 0 {
             return;
         }
+        let number = self.time_ns.len() % BLOCK;
+        if number == 0 {
+            self.samples.push(vec![[FlowSample::default(); BLOCK]; self.flows.len()]);
+        }
         self.time_ns.push(now.as_nanos() as i64);
-        for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
-            if flow.tcp {
-                flow.look(tcp_info(built, place).as_ref());
-            }
-            if place.receivers.is_empty() {
-                continue;
-            }
-            let reports = place.received(&built.world);
-            let received = reports.map(|report| report.received_bytes).sum();
-            let bits = i128::from(received - flow.received) * 8 * 1_000_000_000;
-            flow.throughput.push(Some((bits / i128::from(span)) as i64));
-            flow.received = received;
-            if self.early.is_some_and(|early| now <= place.start + early) {
-                flow.early = Some(received);
+        let samples = self.samples.last_mut().into_iter().flatten();
+        for ((flow, place), samples) in self.flows.iter_mut().zip(&built.flows).zip(samples) {
+            samples[number] = flow.look(&built.world, place, span);
+            if flow.is_received && self.early.is_some_and(|early| now <= place.start + early) {
+                flow.early = Some(flow.received);
             }
         }
         for (port, place) in self.ports.iter_mut().zip(&built.ports) {
@@ -193,13 +236,20 @@ impl Sampler {
         }
     }
 
+    /// The samples of flow number `index`.
+    fn samples(&self, index: usize) -> impl Iterator<Item = &FlowSample> {
+        let blocks = self.samples.iter().flat_map(move |flows| &flows[index]);
+        blocks.take(self.time_ns.len())
+    }
+
     /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms.
     pub fn mean_srtt(&self, index: usize) -> Option<f64> {
         let warmup_end = self.warmup_end.as_nanos() as i64;
-        let samples = self.time_ns.iter().zip(&self.flows[index].srtt_us);
+        let samples = self.time_ns.iter().zip(self.samples(index));
         let known: Vec<f64> = samples
             .filter(|(time, _)| **time >= warmup_end)
-            .filter_map(|(_, micros)| micros.map(|micros| micros as f64 / 1e3))
+            .filter_map(|(_, sample)| sample.socket?.srtt_us())
+            .map(|micros| micros as f64 / 1e3)
             .collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
@@ -220,12 +270,13 @@ impl Sampler {
         let step_ns = step.as_nanos() as i64;
         let mut bits = Vec::new();
         let mut before = 0;
-        for (&time, throughput) in self.time_ns.iter().zip(&self.flows[index].throughput) {
+        let known = if self.flows[index].is_received { &*self.time_ns } else { &[] };
+        for (&time, sample) in known.iter().zip(self.samples(index)) {
             let place = (before / step_ns) as usize;
             if place == bits.len() {
                 bits.push(0.0);
             }
-            bits[place] += throughput.unwrap_or(0) as f64 * (time - before) as f64 / 1e9;
+            bits[place] += sample.throughput as f64 * (time - before) as f64 / 1e9;
             before = time;
         }
         let per_second = 1e9 / step_ns as f64;
@@ -235,7 +286,7 @@ impl Sampler {
     /// Packets in queue number `index` at every sample after the warm-up.
     pub fn queue_lengths(&self, index: usize) -> Vec<f64> {
         let warmup_end = self.warmup_end.as_nanos() as i64;
-        let samples = self.time_ns.iter().zip(&self.ports[index].queue_packets);
+        let samples = self.time_ns.iter().zip(self.ports[index].queue_packets.iter());
         samples
             .filter(|(time, _)| **time >= warmup_end)
             .filter_map(|(_, packets)| packets.map(|packets| packets as f64))
@@ -248,31 +299,33 @@ impl Sampler {
     }
 
     /// The samples as series.
-    pub fn into_series(self) -> Vec<Series> {
-        let time_ns = self.time_ns;
-        let series = |name: String, columns: Vec<(&str, Vec<Option<i64>>)>| Series {
+    pub fn into_series(mut self) -> Vec<Series> {
+        let ports = core::mem::take(&mut self.ports);
+        let series = |name: String, columns: Vec<(&str, Samples)>| Series {
             name,
-            time_ns: time_ns.clone(),
+            time_ns: self.time_ns.clone(),
             columns: columns
                 .into_iter()
                 .map(|(name, values)| Column { name: name.into(), values })
                 .collect(),
         };
-        let flows = self.flows.into_iter().filter(|flow| flow.tcp).map(|flow| {
-            series(
-                format!("flow-{}", flow.name),
-                vec![
-                    ("throughput_bits_per_sec", flow.throughput),
-                    ("cwnd_segments", flow.cwnd),
-                    ("ssthresh_segments", flow.ssthresh),
-                    ("srtt_us", flow.srtt_us),
-                    ("unacked_segments", flow.unacked),
-                    ("retransmits_segments", flow.retransmits),
-                ],
-            )
+        let streams = self.flows.iter().enumerate().filter(|(_, flow)| flow.tcp);
+        let column = |index, times, read: &dyn Fn(&FlowSample) -> Option<i64>| {
+            let mut values = Samples::with_capacity(times);
+            self.samples(index).take(times).for_each(|sample| values.push(read(sample)));
+            values
+        };
+        let flows = streams.map(|(index, flow)| {
+            let all = self.time_ns.len();
+            let received = if flow.is_received { all } else { 0 };
+            let throughput = column(index, received, &|sample| Some(sample.throughput));
+            let mut columns = vec![("throughput_bits_per_sec", throughput)];
+            columns.extend(SocketSample::COLUMNS.map(|(name, read)| {
+                (name, column(index, all, &|sample| read(sample.socket.as_ref()?)))
+            }));
+            series(format!("flow-{}", flow.name), columns)
         });
-        let mut all: Vec<Series> = flows.collect();
-        all.extend(self.ports.into_iter().map(|port| {
+        let ports = ports.into_iter().map(|port| {
             series(
                 format!("port-{}", port.name),
                 vec![
@@ -283,7 +336,7 @@ impl Sampler {
                     ("marks", port.marks_in),
                 ],
             )
-        }));
-        all
+        });
+        flows.chain(ports).collect()
     }
 }

@@ -86,8 +86,8 @@ impl Utilisation {
             name: format!("link-{name}"),
             time_ns: self.time_ns.clone(),
             columns: vec![
-                Column { name: "sent_bits_per_sec".into(), values: rate },
-                Column { name: "utilisation_ppm".into(), values: share },
+                Column { name: "sent_bits_per_sec".into(), values: rate.into() },
+                Column { name: "utilisation_ppm".into(), values: share.into() },
             ],
         };
         names.zip(self.samples).map(series).collect()

@@ -1,15 +1,20 @@
 //! Time series as Parquet: `time_ns` and the series' columns, all 64-bit integers, and columns that
 //! say in each row the same: point, seed, and the flow or port.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use parquet::schema::types::Type;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use super::table;
 use crate::results::{Column, Series};
@@ -42,19 +47,115 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
         fields.push(field(name, physical, Repetition::REQUIRED)?);
     }
     let rows = series.time_ns.len();
-    table::file("samples", fields, |group| {
-        table::column::<Int64Type>(group, &series.time_ns, None)?;
+    let properties = table::properties(&fields);
+    let schema = table::schema("samples", fields)?;
+    let columns = SchemaDescriptor::new(Arc::clone(&schema));
+    let first_label = 1 + series.columns.len();
+    table::file(schema, Arc::clone(&properties), |group| {
+        same(group, &columns.column(0), &properties, Same::Times(&series.time_ns))?;
         for column in &series.columns {
-            table::optional::<Int64Type>(group, &column.values)?;
+            table::optional::<Int64Type>(group, column.values.iter())?;
         }
-        labels.iter().try_for_each(|(_, label)| match label {
-            Label::Text(text) => {
-                let same = vec![ByteArray::from(text.as_str()); rows];
-                table::column::<ByteArrayType>(group, &same, None)
-            }
-            Label::Whole(number) => table::column::<Int64Type>(group, &vec![*number; rows], None),
+        (first_label..).zip(labels).try_for_each(|(place, (_, label))| {
+            same(group, &columns.column(place), &properties, Same::Label(label, rows))
         })
     })
+}
+
+/// A column that may be the same in many files.
+#[derive(Clone, Copy)]
+enum Same<'a> {
+    Times(&'a [i64]),
+    /// In so many rows.
+    Label(&'a Label, usize),
+}
+
+/// Such a column, encoded.
+struct Encoded {
+    times: Vec<i64>,
+    label: Option<(Label, usize)>,
+    pages: Bytes,
+    close: ColumnCloseResult,
+}
+
+thread_local! {
+    /// The latest such columns: the flows of a run are written one after the other, and have most of them in common.
+    static LATEST: RefCell<Vec<Encoded>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Columns of different names that are remembered.
+const LATEST_MOST: usize = 16;
+
+/// Fills the next column with what may be the same as in the file before, and is not encoded again then.
+fn same(
+    group: &mut table::RowGroup<'_>,
+    column: &ColumnDescPtr,
+    properties: &WriterPropertiesPtr,
+    what: Same<'_>,
+) -> Result<()> {
+    LATEST.with_borrow_mut(|latest| {
+        let place = latest.iter().position(|one| one.close.metadata.column_descr() == &**column);
+        let place = match place {
+            Some(place) if latest[place].is(what) => place,
+            known => {
+                let new = Encoded::new(column, properties, what)?;
+                known.map(|place| latest.swap_remove(place));
+                if latest.len() == LATEST_MOST {
+                    latest.clear();
+                }
+                latest.push(new);
+                latest.len() - 1
+            }
+        };
+        group.append_column(&latest[place].pages, latest[place].close.clone())
+    })
+}
+
+impl Encoded {
+    fn new(
+        column: &ColumnDescPtr,
+        properties: &WriterPropertiesPtr,
+        what: Same<'_>,
+    ) -> Result<Self> {
+        let (pages, close) = match what {
+            Same::Times(times) => encode::<Int64Type>(column, properties, times)?,
+            Same::Label(Label::Text(text), rows) => {
+                let texts = vec![ByteArray::from(text.as_str()); rows];
+                encode::<ByteArrayType>(column, properties, &texts)?
+            }
+            Same::Label(Label::Whole(number), rows) => {
+                encode::<Int64Type>(column, properties, &vec![*number; rows])?
+            }
+        };
+        let (times, label) = match what {
+            Same::Times(times) => (times.to_vec(), None),
+            Same::Label(label, rows) => (Vec::new(), Some((label.clone(), rows))),
+        };
+        Ok(Self { times, label, pages, close })
+    }
+
+    fn is(&self, what: Same<'_>) -> bool {
+        match (what, &self.label) {
+            (Same::Times(times), None) => self.times == times,
+            (Same::Label(label, rows), Some((known, count))) => known == label && *count == rows,
+            _ => false,
+        }
+    }
+}
+
+/// A column apart from any file.
+fn encode<T: DataType>(
+    column: &ColumnDescPtr,
+    properties: &WriterPropertiesPtr,
+    values: &[T::T],
+) -> Result<(Bytes, ColumnCloseResult)> {
+    let mut sink = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut sink));
+    let writer = get_column_writer(Arc::clone(column), Arc::clone(properties), pages);
+    let mut writer = get_typed_column_writer::<T>(writer);
+    writer.write_batch(values, None, None)?;
+    let close = writer.close()?;
+    Ok((sink.into_inner()?.into(), close))
 }
 
 /// The series called `name` in a file, without its labels.
@@ -90,7 +191,7 @@ pub fn read(file: File, name: &str) -> Result<Series> {
         if column.name() == TIME {
             series.time_ns = values.into_iter().flatten().collect();
         } else {
-            series.columns.push(Column { name: column.name().into(), values });
+            series.columns.push(Column { name: column.name().into(), values: values.into() });
         }
     }
     Ok(series)

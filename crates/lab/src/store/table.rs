@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 /// A table: all columns have as many values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,18 +74,16 @@ impl Table {
     /// What the writer says.
     pub fn parquet(&self) -> parquet::errors::Result<Vec<u8>> {
         let fields = self.columns.iter().map(|(name, values)| field(name, values));
-        file("table", fields.collect::<Result<_, _>>()?, |group| {
+        let fields = fields.collect::<parquet::errors::Result<Vec<_>>>()?;
+        let properties = properties(&fields);
+        file(schema("table", fields)?, properties, |group| {
             self.columns.iter().try_for_each(|(_, values)| write(group, values))
         })
     }
 }
 
-/// A Parquet file of one row group, whose columns `write` fills in the order of `fields`.
-pub(super) fn file(
-    schema: &str,
-    fields: Vec<Arc<Type>>,
-    write: impl FnOnce(&mut RowGroup<'_>) -> parquet::errors::Result<()>,
-) -> parquet::errors::Result<Vec<u8>> {
+/// How columns are written.
+pub(super) fn properties(fields: &[Arc<Type>]) -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by("ackwright".into());
@@ -95,9 +93,21 @@ pub(super) fn file(
         let name = ColumnPath::from(text.name());
         properties = properties.set_column_statistics_enabled(name, EnabledStatistics::None);
     }
-    let properties = properties.build();
-    let schema = Type::group_type_builder(schema).with_fields(fields).build()?;
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    Arc::new(properties.build())
+}
+
+/// All columns under one name.
+pub(super) fn schema(name: &str, fields: Vec<Arc<Type>>) -> parquet::errors::Result<TypePtr> {
+    Ok(Arc::new(Type::group_type_builder(name).with_fields(fields).build()?))
+}
+
+/// A Parquet file of one row group, whose columns `write` fills in the order of the schema.
+pub(super) fn file(
+    schema: TypePtr,
+    properties: WriterPropertiesPtr,
+    write: impl FnOnce(&mut RowGroup<'_>) -> parquet::errors::Result<()>,
+) -> parquet::errors::Result<Vec<u8>> {
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties)?;
     let mut group = writer.next_row_group()?;
     write(&mut group)?;
     group.close()?;
@@ -128,18 +138,19 @@ fn write(group: &mut RowGroup<'_>, values: &Values) -> parquet::errors::Result<(
                 values.iter().map(|text| ByteArray::from(text.as_str())).collect();
             column::<ByteArrayType>(group, &bytes, None)
         }
-        Values::Whole(values) => optional::<Int64Type>(group, values),
-        Values::Decimal(values) => optional::<DoubleType>(group, values),
+        Values::Whole(values) => optional::<Int64Type>(group, values.iter().copied()),
+        Values::Decimal(values) => optional::<DoubleType>(group, values.iter().copied()),
     }
 }
 
 /// Fills the next column with the values that are there.
 pub(super) fn optional<T: DataType>(
     group: &mut RowGroup<'_>,
-    values: &[Option<T::T>],
+    values: impl ExactSizeIterator<Item = Option<T::T>> + Clone,
 ) -> parquet::errors::Result<()> {
-    let present: Vec<T::T> = values.iter().flatten().cloned().collect();
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let mut present = Vec::with_capacity(values.len());
+    present.extend(values.clone().flatten());
+    let levels: Vec<i16> = values.map(|value| i16::from(value.is_some())).collect();
     column::<T>(group, &present, Some(&levels))
 }
 

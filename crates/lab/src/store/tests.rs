@@ -17,7 +17,7 @@ fn a_series_comes_back_from_parquet() {
         time_ns: vec![0, 10, 20],
         columns: vec![Column {
             name: "cwnd_segments".into(),
-            values: vec![Some(10), None, Some(20)],
+            values: vec![Some(10), None, Some(20)].into(),
         }],
     };
     let path = store.write_series("a/b.parquet", &series, &[]).unwrap();
@@ -185,4 +185,43 @@ fn files_of_a_run_that_was_expected_are_ours() {
     fs::write(root.join("view/other-seed-1/world.json"), b"mine").unwrap();
     assert!(Store::results(&root, "test").unwrap_err().is_refusal());
     fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn a_series_is_written_the_same_whatever_was_written_before() {
+    let series = |name: &str, times: std::ops::Range<i64>| Series {
+        name: name.into(),
+        time_ns: times.clone().collect(),
+        columns: vec![Column {
+            name: "cwnd_segments".into(),
+            values: times.map(|at| (at % 3 > 0).then_some(at)).collect(),
+        }],
+    };
+    let labels = |flow: &str, seed: i64| {
+        let text = |name: &str, text: &str| (name.to_owned(), Label::Text(text.into()));
+        vec![text("point", "x=1"), ("seed".into(), Label::Whole(seed)), text("flow", flow)]
+    };
+    let files = [
+        (series("flow-a", 0..50), labels("a", 1)),
+        (series("flow-b", 0..50), labels("b", 1)),
+        (series("flow-b", 0..50), labels("b", 2)),
+        (series("flow-b", 0..49), labels("b", 2)),
+        (series("flow-b", 1..50), labels("a", 2)),
+        (series("flow-a", 0..0), labels("a", 1)),
+        (series("flow-a", 0..50), labels("a", 1)),
+    ];
+    let bytes = |(one, labels): &(Series, Vec<(String, Label)>)| {
+        series::parquet_bytes(one, labels).unwrap()
+    };
+    let together: Vec<Vec<u8>> = files.iter().map(bytes).collect();
+    // Another thread has written nothing before.
+    let alone = |file| std::thread::scope(|scope| scope.spawn(|| bytes(file)).join().unwrap());
+    for (file, together) in files.iter().zip(together) {
+        assert!(alone(file) == together, "{}", file.0.name);
+        let place = scratch("same").join("one.parquet");
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, &together).unwrap();
+        let read = fs::File::open(&place).unwrap();
+        assert_eq!(series::read(read, &file.0.name).unwrap(), file.0);
+    }
 }

@@ -102,7 +102,10 @@ impl Tins {
         let mut out = Vec::new();
         for port in self.ports {
             for (place, tin) in port.tins.into_iter().enumerate() {
-                let column = |(name, values): (&&str, _)| Column { name: (*name).into(), values };
+                let column = |(name, values): (&&str, Vec<_>)| Column {
+                    name: (*name).into(),
+                    values: values.into(),
+                };
                 out.push(Series {
                     name: format!("tin-{}-{place}-{}", port.name, tin.name.replace(' ', "_")),
                     time_ns: self.time_ns.clone(),
@@ -167,7 +170,8 @@ pub fn filtered(plan: &Plan, built: &Built) -> Vec<Series> {
             }
         }
         let names = ["rule", "ack", "newest_ack", "flow"];
-        let column = |(name, values): (&str, _)| Column { name: name.into(), values };
+        let column =
+            |(name, values): (&str, Vec<_>)| Column { name: name.into(), values: values.into() };
         out.push(Series {
             name: format!("acks-{}", plan.port_name(link, end)),
             time_ns,
