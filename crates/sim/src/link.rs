@@ -21,7 +21,7 @@ pub use crate::impairment::Chances;
 pub struct LinkId(pub u32);
 
 /// Index of a node in its world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
 /// What one direction of a wire is made with.
@@ -252,8 +252,7 @@ impl Link {
                 sent = Some(leaves);
             }
         }
-        let way = (self.far, self.delay, self.is_impaired());
-        Transmission { sent, at_once, leaves, way }
+        Transmission { sent, at_once, leaves, way: (self.far, self.delay, self.is_impaired()) }
     }
 
     /// Whether something may happen on the way.

@@ -6,6 +6,7 @@
 //! theirs in [`Places`](datapath::packet::Places), which grow one by one at first; here every place is found alike.
 
 use crate::due::NUMBER_BITS;
+use crate::prefetch::NEARBY;
 use datapath::packet::Packet;
 
 /// The number of a packet in the pool.
@@ -14,8 +15,6 @@ pub(crate) struct PacketId(pub(crate) u32);
 
 /// So many places beforehand the caches are asked for a free one.
 const AHEAD: usize = 4;
-/// So many blocks of places are in the caches: 12 MiB.
-const NEARBY: usize = 64;
 
 /// So many numbers belong to a block of places, so that finding one is a shift and a mask.
 const NUMBERS: usize = 1024;
@@ -36,7 +35,7 @@ impl Pool {
     #[inline]
     pub fn reserve(&mut self) -> PacketId {
         if let Some(index) = self.free.pop() {
-            if self.blocks.len() > NEARBY
+            if self.len > 4 * NEARBY
                 && let Some(soon) = self.free.len().checked_sub(AHEAD)
             {
                 self.get(PacketId(self.free[soon])).prefetch();

@@ -21,7 +21,7 @@ const REST: usize = 4;
 const PACKETS_PER_HOST: usize = 32;
 /// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only
 /// cost.
-const NEARBY: usize = 16384;
+pub(crate) const NEARBY: usize = 16384;
 /// Until there are so many, those of some thousand flows, the caches hold what routers need, which is less.
 const FOR_ROUTERS: usize = 16 * NEARBY;
 

@@ -19,7 +19,7 @@ const WEIGHT: usize = 64;
 const PASSES: usize = 10;
 
 /// What is known of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Softirqs {
     /// The node whose TCP Small Queues are played.
     of: NodeId,
@@ -84,18 +84,7 @@ struct Held {
 impl Softirqs {
     /// Those of a machine whose node `of` has a small queue.
     pub fn new(of: NodeId, behind_box: bool) -> Self {
-        Self {
-            of,
-            behind_box,
-            playing: false,
-            backlog: VecDeque::new(),
-            boxes: [VecDeque::new(), VecDeque::new()],
-            boxes_ran: [Instant::ZERO; 2],
-            timers: Vec::new(),
-            woken: VecDeque::new(),
-            held: None,
-            held_back: Vec::new(),
-        }
+        Self { of, behind_box, ..Self::default() }
     }
 }
 
