@@ -256,7 +256,7 @@ impl Calendar {
 
     /// Epoch `number` is next: what lies in its stretch and in the next one is spread.
     #[inline]
-    fn advance(&mut self, number: u64) {
+    pub fn advance(&mut self, number: u64) {
         self.next = number;
         let stretch = stretch_of(number);
         if stretch >= self.horizon {

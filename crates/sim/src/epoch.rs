@@ -56,6 +56,8 @@ impl Epoch {
             self.run(part, number, done);
             epochs += 1;
         }
+        // Whoever had nothing to do is where the others are.
+        part.calendar.advance(part.calendar.number(end));
         part.now = Instant::from_nanos(end.as_nanos() - 1);
         epochs
     }

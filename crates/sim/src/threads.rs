@@ -74,6 +74,16 @@ impl Team {
         self.board = Some(Arc::clone(&board));
         board
     }
+
+    /// A member has panicked: its panic is the world's.
+    fn resume_panic(&mut self) -> ! {
+        for member in self.members.drain(..) {
+            let Member { jobs, done, thread } = member;
+            drop((jobs, done));
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        unreachable!("a partition that is not given back was lost in a panic")
+    }
 }
 
 impl Member {
@@ -129,18 +139,6 @@ pub(crate) fn run(
     // Else nothing was left to do, perhaps nothing at all.
     *done = if caller.regroup { at.done } else { limit };
     caller.regroup
-}
-
-impl Team {
-    /// A member has panicked: its panic is the world's.
-    fn resume_panic(&mut self) -> ! {
-        for member in self.members.drain(..) {
-            let Member { jobs, done, thread } = member;
-            drop((jobs, done));
-            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        }
-        unreachable!("a partition that is not given back was lost in a panic")
-    }
 }
 
 /// So many events take about as long as it takes to wake a few threads.

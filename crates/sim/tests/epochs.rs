@@ -303,3 +303,36 @@ proptest! {
         }
     }
 }
+
+/// One half of the world has nothing to do for long, and then hears of the other over a link of several epochs.
+#[test]
+fn who_was_idle_for_long_is_where_the_others_are() {
+    let run = |grouping, threads| {
+        let mut net = Topology::new();
+        let (near, far) = (net.router("near"), net.router("far"));
+        net.wire(near, far, LinkConfig::delay(Duration::from_millis(4)));
+        let mut host = |name, router| {
+            let host = net.host(name);
+            net.wire(host, router, LinkConfig::delay(Duration::from_millis(1)));
+            host
+        };
+        let [a, b, c, _] =
+            [("a", near), ("b", near), ("c", far), ("d", far)].map(|it| host(it.0, it.1));
+        let mut world = net.build(3).expect("possible");
+        world.set_grouping(grouping);
+        world.set_threads(threads);
+        let end = |node, port| SocketAddr::new(net.address(node).expect("wired"), port);
+        let cbr = Cbr::new(end(a, 9), end(b, 7), 160, Duration::from_micros(900));
+        let ping = Ping::icmp(end(c, 0).ip(), 64, Duration::from_millis(30));
+        let apps = [
+            world.add_app(b, Box::new(UdpSink::new(end(b, 7))), us(0), None),
+            world.add_app(a, Box::new(cbr), us(0), None),
+            world.add_app(a, Box::new(ping), us(300_000), None),
+        ];
+        // The first packet is on its way between the halves, and an epoch is over.
+        world.run_until(Instant::from_nanos(303_000_000 - 1));
+        world.run_until(us(600_000));
+        look_at(&world, &apps)
+    };
+    assert_eq!(run(Grouping::Finest, 2), run(Grouping::One, 1));
+}
