@@ -7,7 +7,7 @@
 mod blueprint;
 mod shapes;
 
-use datapath::units::{Duration, Instant, Rate};
+use datapath::units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use sim::world::{AppId, HOP_BYTES, World};
 
@@ -98,17 +98,9 @@ pub const CASES: [Case; 11] = [
     Case::fat_tree("ft-16", "fat tree of 1024 hosts, 10 Gbit/s, 1 µs a link", 16),
 ];
 
-/// More packets than wait in the ring of any device here.
-const RING_MOST: u64 = 64;
-
-/// More full hops than there can be in `span`, which begins with empty rings; `None` where a link has
-/// no rate.
-fn most_hops_in(world: &World, span: Duration) -> Option<u64> {
-    let rates: Option<Vec<Rate>> = world.links().map(|(_, link)| link.rate()).collect();
-    let bits: u64 = rates?.iter().map(|rate| rate.bits_per_sec()).sum();
-    let bits = u128::from(bits) * u128::from(span.as_nanos()) / 1_000_000_000;
-    Some((bits / (8 * u128::from(HOP_BYTES))) as u64 + 1)
-}
+/// Links that a packet crosses in the largest case; in a dumbbell it is half of them, which leaves room for what is lost
+/// at the bottleneck.
+const LINKS_MOST: u64 = 6;
 
 /// What the process has used so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -269,16 +261,16 @@ impl Case {
     }
 
     /// Runs on in steps of half a round trip until there were that many hops, for at most ten
-    /// virtual minutes. Steps in which there cannot be so many are taken at once: threads start with
-    /// each run of the world.
+    /// virtual minutes. Steps in which there are not so many, as the flows get the bottleneck's rate at most, are taken
+    /// at once: threads start with each run of the world.
     fn run_to_hops(&self, world: &mut World, hops: u64) {
         let end = Instant::ZERO + Duration::from_secs(600);
         let step = Duration::from_micros(self.rtt_us / 2);
-        let most = most_hops_in(world, step);
+        let in_step = self.bottleneck_mbit * (self.rtt_us / 2) / u64::from(8 * HOP_BYTES);
+        let most = (LINKS_MOST * in_step).max(1);
         while world.stats().full_hops < hops && world.now() < end {
             let missing = hops - world.stats().full_hops;
-            let in_rings = world.links().count() as u64 * RING_MOST;
-            let steps = most.map_or(1, |most| missing.saturating_sub(in_rings) / most).max(1);
+            let steps = (missing / most).max(1);
             world.run_until((world.now() + step * steps).min(end.max(world.now() + step)));
         }
     }
