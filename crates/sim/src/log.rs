@@ -248,7 +248,9 @@ impl Records {
                 one.shown += 1;
             }
         }
-        all.iter_mut().for_each(|one| one.clear());
+        for one in all.iter_mut() {
+            one.clear();
+        }
     }
 
     /// Nodes have each written in order. What happened at one time is put in order apart.

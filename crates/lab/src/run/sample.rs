@@ -1,5 +1,6 @@
 //! What is looked at while a world runs: queues packet by packet, flows and ports at intervals.
 
+use apps::App;
 use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::Qdisc as _;
 use datapath::tcp::info::BriefInfo;
@@ -123,9 +124,12 @@ fn brief_info(world: &World, flow: &FlowEnds) -> Option<BriefInfo> {
     Some(world.host(flow.sender_node).tcp_connection(socket)?.brief_info())
 }
 
+/// What a column has of a sample.
+type Reading = fn(&SocketSample) -> Option<i64>;
+
 impl SocketSample {
     /// The columns of a series.
-    const COLUMNS: [(&str, fn(&Self) -> Option<i64>); 5] = [
+    const COLUMNS: [(&str, Reading); 5] = [
         ("cwnd_segments", |socket| Some(socket.cwnd.into())),
         ("ssthresh_segments", |socket| {
             (socket.ssthresh < INFINITE_SSTHRESH).then_some(socket.ssthresh.into())
@@ -159,7 +163,7 @@ impl FlowState {
         self.is_received = !place.receivers.is_empty();
         if self.is_received {
             let apps = place.receivers.iter().map(|(_, app)| world.app(*app));
-            let received = apps.map(|app| app.received_bytes()).sum();
+            let received = apps.map(App::received_bytes).sum();
             let bits = i128::from(received - self.received) * 8 * 1_000_000_000;
             sample.throughput = (bits / i128::from(span)) as i64;
             self.received = received;
