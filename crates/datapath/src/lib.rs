@@ -13,6 +13,7 @@
 //! | [`credit(now, port)`](host::Host::credit) | a packet has left its device: there is room for one more |
 //! | [`credit_at(now, port, at)`](host::Host::credit_at) | the same beforehand, for a driver that knows when; false if it has to come back to say it |
 //! | [`poll(now, &mut place)`](host::Host::poll) | say the next thing: [`Poll`](node::Poll) |
+//! | [`idle_until(now)`](host::Host::idle_until) | the time that `poll` would say now, if it has nothing else to say: shorter, and without a place |
 //!
 //! 1. After an input, the driver polls until [`Poll::Idle`](node::Poll::Idle) before time goes on.
 //!    Inputs of one moment may come together. After [`Rx::Forward`](node::Rx::Forward),

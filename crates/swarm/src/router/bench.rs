@@ -172,7 +172,14 @@ impl<'a> Bench<'a> {
         let mut place = Packet::default();
         loop {
             self.turns += 1;
-            match self.host.poll(self.now, &mut place) {
+            let idle = self.host.idle_until(self.now);
+            let said = self.host.poll(self.now, &mut place);
+            if let Some(until) = idle
+                && !matches!(said, Poll::Idle(next) if next == until)
+            {
+                self.fail("law", format!("idle until {until:?}, but then {said:?}"));
+            }
+            match said {
                 Poll::Send { port, .. } => {
                     self.leaves(port, &place);
                     drop(place.take());

@@ -62,6 +62,22 @@ fn what_only_waits_leaves_nothing_to_hear() {
     assert_eq!(sent(&mut host, ms(3)).len(), 1);
 }
 
+/// Who has something to say, or to do, is not idle before it has been heard.
+#[test]
+fn whoever_is_idle_says_so_without_a_place() {
+    let mut host = idle_router();
+    assert!(host.idle_until(ms(0)).is_some());
+    receive(&mut host, ms(1), one());
+    assert_eq!(host.idle_until(ms(1)), None, "a packet is to be sent");
+    assert_eq!(sent(&mut host, ms(1)).len(), 1);
+    let until = host.idle_until(ms(1)).expect("all has been said");
+    assert_eq!(host.poll(ms(1), &mut Packet::default()), Poll::Idle(until));
+    receive(&mut host, ms(2), datagram("10.0.1.2:5", "10.0.2.2:6", 1, 1));
+    assert_eq!(host.idle_until(ms(2)), None, "a drop is to be told of");
+    assert_eq!(drops(&outputs(&mut host, ms(2))), [Reason::TtlExpired]);
+    assert!(host.idle_until(ms(2)).is_some());
+}
+
 /// What came first is sent first: who has not been heard to the end says it by `poll`.
 #[test]
 fn nothing_goes_past_what_has_not_been_heard() {
