@@ -193,6 +193,7 @@ pub struct BriefInfo {
 impl Connection {
     /// Everything about the connection now.
     pub fn info(&self, now: Instant) -> TcpInfo {
+        let brief = self.brief_info();
         let jiffies = self.jiffies32(now);
         let ms_since = |then: u32| jiffies.wrapping_sub(then);
         let chrono = self.chrono.until(jiffies);
@@ -213,7 +214,7 @@ impl Connection {
             ato: self.ack.ato * 1_000,
             snd_mss: self.told_mss(),
             rcv_mss: self.ack.rcv_mss,
-            unacked: self.rec.packets_out,
+            unacked: brief.unacked,
             sacked: self.rec.sacked_out,
             lost: self.rec.lost_out,
             retrans: self.rec.retrans_out,
@@ -222,15 +223,15 @@ impl Connection {
             last_ack_recv: ms_since(self.rcv_tstamp),
             pmtu: self.snd.pmtu,
             rcv_ssthresh: self.rcv.ssthresh,
-            rtt: self.rtt.srtt_us(),
+            rtt: brief.rtt,
             rttvar: self.rtt.mdev_us_4 >> 2,
-            snd_ssthresh: self.window.snd_ssthresh,
-            snd_cwnd: self.window.snd_cwnd,
+            snd_ssthresh: brief.snd_ssthresh,
+            snd_cwnd: brief.snd_cwnd,
             advmss: self.opt.advmss,
             reordering: self.rec.reordering,
             rcv_rtt: self.rcv.rtt_us_8 >> 3,
             rcv_space: self.rcv.space,
-            total_retrans: self.totals.total_retrans,
+            total_retrans: brief.total_retrans,
             pacing_rate: self.window.pacing_rate,
             bytes_acked,
             bytes_received,
@@ -255,7 +256,7 @@ impl Connection {
             rcv_wnd: self.rcv.wnd,
             max_pacing_rate: self.config.max_pacing_rate,
             rehash: u32::from(self.totals.rto.rehashed) + u32::from(self.totals.plb_rehash),
-            total_rto: self.totals.rto.timeouts,
+            total_rto: brief.total_rto,
             total_rto_recoveries: self.totals.rto.series,
             total_rto_time: self.totals.rto.time_ms(now),
             received_ce: self.ecn.received_ce,

@@ -1,6 +1,7 @@
 //! Time series as Parquet: `time_ns` and the series' columns, all 64-bit integers, and columns that
 //! say in each row the same: point, seed, and the flow or port.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
 use std::sync::Arc;
@@ -52,28 +53,32 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
     let columns = SchemaDescriptor::new(Arc::clone(&schema));
     let first_label = 1 + series.columns.len();
     table::file(schema, Arc::clone(&properties), |group| {
-        same(group, &columns.column(0), &properties, Same::Times(&series.time_ns))?;
+        same(group, &columns.column(0), &properties, Same::Times((&series.time_ns).into()))?;
         for column in &series.columns {
             table::optional::<Int64Type>(group, column.values.iter())?;
         }
         (first_label..).zip(labels).try_for_each(|(place, (_, label))| {
-            same(group, &columns.column(place), &properties, Same::Label(label, rows))
+            same(
+                group,
+                &columns.column(place),
+                &properties,
+                Same::Label(Cow::Borrowed(label), rows),
+            )
         })
     })
 }
 
 /// A column that may be the same in many files.
-#[derive(Clone, Copy)]
+#[derive(PartialEq)]
 enum Same<'a> {
-    Times(&'a [i64]),
+    Times(Cow<'a, [i64]>),
     /// In so many rows.
-    Label(&'a Label, usize),
+    Label(Cow<'a, Label>, usize),
 }
 
 /// Such a column, encoded.
 struct Encoded {
-    times: Vec<i64>,
-    label: Option<(Label, usize)>,
+    what: Same<'static>,
     pages: Bytes,
     close: ColumnCloseResult,
 }
@@ -96,7 +101,7 @@ fn same(
     LATEST.with_borrow_mut(|latest| {
         let place = latest.iter().position(|one| one.close.metadata.column_descr() == &**column);
         let place = match place {
-            Some(place) if latest[place].is(what) => place,
+            Some(place) if latest[place].what == what => place,
             known => {
                 let new = Encoded::new(column, properties, what)?;
                 known.map(|place| latest.swap_remove(place));
@@ -117,29 +122,23 @@ impl Encoded {
         properties: &WriterPropertiesPtr,
         what: Same<'_>,
     ) -> Result<Self> {
-        let (pages, close) = match what {
+        let (pages, close) = match &what {
             Same::Times(times) => encode::<Int64Type>(column, properties, times)?,
-            Same::Label(Label::Text(text), rows) => {
-                let texts = vec![ByteArray::from(text.as_str()); rows];
-                encode::<ByteArrayType>(column, properties, &texts)?
-            }
-            Same::Label(Label::Whole(number), rows) => {
-                encode::<Int64Type>(column, properties, &vec![*number; rows])?
-            }
+            Same::Label(label, rows) => match &**label {
+                Label::Text(text) => {
+                    let texts = vec![ByteArray::from(text.as_str()); *rows];
+                    encode::<ByteArrayType>(column, properties, &texts)?
+                }
+                Label::Whole(number) => {
+                    encode::<Int64Type>(column, properties, &vec![*number; *rows])?
+                }
+            },
         };
-        let (times, label) = match what {
-            Same::Times(times) => (times.to_vec(), None),
-            Same::Label(label, rows) => (Vec::new(), Some((label.clone(), rows))),
+        let what = match what {
+            Same::Times(times) => Same::Times(times.into_owned().into()),
+            Same::Label(label, rows) => Same::Label(Cow::Owned(label.into_owned()), rows),
         };
-        Ok(Self { times, label, pages, close })
-    }
-
-    fn is(&self, what: Same<'_>) -> bool {
-        match (what, &self.label) {
-            (Same::Times(times), None) => self.times == times,
-            (Same::Label(label, rows), Some((known, count))) => known == label && *count == rows,
-            _ => false,
-        }
+        Ok(Self { what, pages, close })
     }
 }
 
