@@ -65,17 +65,19 @@ impl TcpSink {
             self.open.insert(place, (socket, 0));
             self.report.socket = Some(socket);
             self.report.received += 1;
-            self.read(cx, socket);
+            self.read(cx, place);
         }
     }
 
-    fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
+    /// Reads all that the connection at this place has.
+    fn read(&mut self, cx: &mut AppCx<'_>, place: usize) {
+        let (socket, _) = self.open[place];
         while cx.now >= self.paused_until {
             match cx.tcp_read(socket, READ) {
-                TcpRead::Data(bytes) => self.count(cx, socket, bytes),
+                TcpRead::Data(bytes) => self.count(cx, place, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
-                    self.open.retain(|(other, _)| *other != socket);
+                    self.open.remove(place);
                     self.report.finished = Some(cx.now);
                     let _ = cx.host.tcp_close(cx.now, socket);
                     return;
@@ -84,10 +86,9 @@ impl TcpSink {
         }
     }
 
-    fn count(&mut self, cx: &mut AppCx<'_>, socket: SocketId, bytes: u64) {
+    fn count(&mut self, cx: &mut AppCx<'_>, place: usize, bytes: u64) {
         self.report.receive(cx.now, bytes);
-        let place = self.place_of(socket).expect("only open connections are read");
-        let total = &mut self.open[place].1;
+        let (_, total) = &mut self.open[place];
         *total += bytes;
         if let Some(Pause { at_bytes, span }) = self.pause
             && *total >= at_bytes
@@ -108,15 +109,17 @@ impl App for TcpSink {
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
         if Some(ready.socket) == self.listener {
             self.accept(cx, ready.socket);
-        } else if self.place_of(ready.socket).is_some() {
-            self.read(cx, ready.socket);
+        } else if let Some(place) = self.place_of(ready.socket) {
+            self.read(cx, place);
         }
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
         let open: Vec<SocketId> = self.open.iter().map(|(socket, _)| *socket).collect();
         for socket in open {
-            self.read(cx, socket);
+            if let Some(place) = self.place_of(socket) {
+                self.read(cx, place);
+            }
         }
     }
 

@@ -14,7 +14,7 @@ mod window;
 
 pub(super) use event::{AckEvent, AckFlags};
 
-use super::cc::{AckEventFlags, CongestionControl};
+use super::cc::{Ack, AckEventFlags, CongestionControl};
 use super::input::Segment;
 use super::rate::RateSample;
 use super::recovery::Rexmit;
@@ -61,14 +61,14 @@ impl Connection {
         self.rcv_tstamp = self.jiffies32(cx.now);
         if event.prior_packets == 0 {
             self.read_accurate(seg, event, cx);
-            self.in_ack_event(event.flags, cx);
+            self.in_ack_event(event, cx);
             self.ack_without_queue(event, cx);
             return AckVerdict::Fine;
         }
         self.settle_queue(seg, event, cx);
         // Congestion control hears of the feedback before the machine acts on it: DCTCP's estimate
         // has to be up to date when a reduction asks for its threshold (`tcp_in_ack_event`).
-        self.in_ack_event(event.flags, cx);
+        self.in_ack_event(event, cx);
         let rexmit = self.judge(seg, event, cx);
         self.respond(rexmit, event, cx);
         AckVerdict::Fine
@@ -90,6 +90,7 @@ impl Connection {
                 prior_in_flight: self.packets_in_flight(),
                 ..RateSample::default()
             },
+            view: None,
         }
     }
 
@@ -144,6 +145,7 @@ impl Connection {
             event.flags.delivered_bytes += event.ack.bytes_since(event.prior_snd_una);
             let marked = self.accurate_feedback(seg.tcp, event.flags, delivered);
             self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(marked);
+            event.view = None;
             cx.mib.delivered_ce += u64::from(marked);
             event.flags.ece = marked > 0;
             if marked > 0 && self.expected.is_some() {
@@ -158,11 +160,13 @@ impl Connection {
         // The end of a probe's episode may reduce the window, and so change the machine's state,
         // which it looks at next (RFC 8985 section 7.4).
         if self.rec.tlp_high_seq.is_some() {
+            event.view = None;
             self.process_tlp_ack(event, cx);
         }
         let mut rexmit = Rexmit::None;
         if self.ack_is_dubious(event.flags) {
             let dup_acks = dup_acks(seg, event.flags);
+            event.view = None;
             rexmit = self.fastretrans_alert(dup_acks, event, cx);
         }
         // Only now: RACK may have armed its own timer instead (`FLAG_SET_XMIT_TIMER`).
@@ -231,18 +235,19 @@ impl Connection {
 
     /// Tells a module that wants to know.
     #[inline]
-    fn in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
-        if self.cc.has_in_ack_event() {
-            self.tell_in_ack_event(flags, cx);
+    fn in_ack_event(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
+        if self.cc.has_in_ack_event(self.snd.una) {
+            self.tell_in_ack_event(event, cx);
         }
     }
 
-    fn tell_in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
-        let ack = self.ack_view(cx.now);
+    fn tell_in_ack_event(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
+        let AckEvent { flags, view, .. } = event;
+        let ack = self.latest_view(view, cx.now);
         let fast = flags.plain
             && (flags.snd_una_advanced || self.config.profile.plain_duplicates_are_fast);
         let flags = AckEventFlags { slow_path: !fast, ece: flags.ece };
-        self.cc.in_ack_event(&mut self.window, &ack, flags);
+        self.cc.in_ack_event(&mut self.window, ack, flags);
         if let Some(marked_256) = self.window.marked_round.take() {
             self.plb_round(marked_256, cx);
         }
@@ -267,24 +272,32 @@ impl Connection {
 
     /// Window growth or reduction, then the pacing rate, unless all of it is the module's business
     /// (`tcp_cong_control`).
-    fn cong_control(&mut self, event: &AckEvent, cx: &mut Cx<'_>) {
-        let AckEvent { flags, sample, .. } = event;
+    fn cong_control(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
+        let AckEvent { flags, sample, view, .. } = event;
         if self.cc.has_cong_control() {
-            let ack = self.ack_view(cx.now);
-            self.cc.cong_control(&mut self.window, &ack, sample);
+            let ack = self.latest_view(view, cx.now);
+            self.cc.cong_control(&mut self.window, ack, sample);
             return;
         }
         if self.window.in_cwnd_reduction() {
             self.cwnd_reduction(sample.acked_sacked, sample.losses, *flags);
         } else if self.may_raise_cwnd(*flags) {
-            let ack = self.ack_view(cx.now);
-            self.cc.cong_avoid(&mut self.window, &ack, sample.acked_sacked);
+            let ack = self.latest_view(view, cx.now);
+            self.cc.cong_avoid(&mut self.window, ack, sample.acked_sacked);
             self.window.snd_cwnd_stamp = ack.jiffies;
             if core::mem::take(&mut self.window.wants_reduction) {
                 self.enter_cwr(cx);
             }
         }
         self.update_pacing_rate();
+    }
+
+    /// What the congestion module may read after `event.view`, which is made anew if it is not true any more.
+    fn latest_view<'a>(&self, view: &'a mut Option<Ack>, now: Instant) -> &'a Ack {
+        let view = view.get_or_insert_with(|| self.ack_view(now));
+        view.delivered_us = self.rate.delivered_us;
+        debug_assert_eq!(*view, self.ack_view(now), "it is forgotten where anything changes");
+        view
     }
 
     /// `tcp_may_raise_cwnd`: under reordering SACKs count as progress, else only cumulative ACKs.

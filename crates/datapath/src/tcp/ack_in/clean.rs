@@ -73,13 +73,13 @@ impl Connection {
         if self.rec.packets_out == 0 && self.is_sack() {
             self.forget_leaks();
         }
-        let ack = self.ack_view(cx.now);
+        let ack = event.view.insert(self.ack_view(cx.now));
         let ack_sample = AckSample {
             pkts_acked: cleaned.packets,
             rtt_us: ca_rtt_us,
             in_flight: self.rate.delivered.wrapping_sub(event.sample.prior_delivered),
         };
-        self.cc.pkts_acked(&mut self.window, &ack, &ack_sample);
+        self.cc.pkts_acked(&mut self.window, ack, &ack_sample);
     }
 
     /// Nothing is in flight: what was counted twice counts no more (`FASTRETRANS_DEBUG`).

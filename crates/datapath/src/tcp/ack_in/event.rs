@@ -2,6 +2,7 @@
 //! `tcp_ack`).
 
 use crate::packet::seq::Seq;
+use crate::tcp::cc::Ack;
 use crate::tcp::rate::RateSample;
 
 /// One ACK on its way through the phases: what was known before it, and what they found out.
@@ -25,6 +26,8 @@ pub(in crate::tcp) struct AckEvent {
     pub sacked: Sacked,
     /// The delivery rate it tells.
     pub sample: RateSample,
+    /// What the congestion module has read of the connection, as long as that is true.
+    pub view: Option<Ack>,
 }
 
 /// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).

@@ -5,6 +5,7 @@ use super::{
     CwndEvent, Dctcp, Guest, HighSpeed, Htcp, Hybla, Illinois, LostPacket, LowPriority, Nv, Prague,
     RateSample, Reno, Scalable, Vegas, Veno, Westwood, Window, Yeah, dctcp, guest,
 };
+use crate::packet::seq::Seq;
 use crate::tcp::TcpConfig;
 use crate::trace::CaState;
 
@@ -258,11 +259,13 @@ impl AnyCongestionControl {
         }
     }
 
-    /// It hears of each ACK before the congestion machine acts on it (`in_ack_event` is set).
+    /// It hears of an ACK up to `snd_una` before the congestion machine acts on it: `in_ack_event` is set, and does
+    /// something then.
     #[inline]
-    pub fn has_in_ack_event(&self) -> bool {
+    pub fn has_in_ack_event(&self, snd_una: Seq) -> bool {
         match self {
-            Self::Dctcp(_) | Self::Westwood(_) | Self::Guest(..) => true,
+            Self::Dctcp(dctcp) => dctcp.ends_window(snd_una),
+            Self::Westwood(_) | Self::Guest(..) => true,
             #[cfg(test)]
             Self::Test(_) => true,
             Self::Reno(_)

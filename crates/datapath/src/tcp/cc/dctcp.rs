@@ -99,6 +99,12 @@ impl Dctcp {
         window.snd_ssthresh = (window.snd_cwnd >> 1).max(2);
     }
 
+    /// All that was on its way when alpha last moved is acknowledged.
+    #[inline]
+    pub(super) fn ends_window(&self, snd_una: Seq) -> bool {
+        !snd_una.before(self.next_seq)
+    }
+
     /// alpha after a window in which `marked` of `delivered` packets came with CE.
     fn next_alpha(&self, delivered: u32, marked: u32) -> u32 {
         let shift = u32::from(self.params.shift_g);
@@ -136,7 +142,7 @@ impl CongestionControl for Dctcp {
 
     /// Once a window, alpha moves towards the share of marked packets (`dctcp_update_alpha`).
     fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, _: AckEventFlags) {
-        if ack.snd_una.before(self.next_seq) {
+        if !self.ends_window(ack.snd_una) {
             return;
         }
         let delivered = ack.delivered.wrapping_sub(self.old_delivered);
