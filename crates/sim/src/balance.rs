@@ -2,18 +2,22 @@
 //!
 //! Packets are counted, but some cost more than others: one that waits in a long queue has left the
 //! caches, and a sender does more than a receiver. So each thread's time is measured, and where one
-//! takes longer than the others, what stands there counts for more when the world is divided again.
+//! takes longer than the others, what stands there counts for more when the world is divided again,
+//! by half of what was found: how flows start tells little about how they go on.
 //! What happens in the world does not depend on how it is divided, so it does not depend on this.
 
 use crate::divide::Places;
 use crate::link::NodeId;
+use crate::state::NodeState;
 use std::time;
 
-/// What a packet costs at a node of which nothing is known.
+/// What a packet costs at a host, going in or out, of which nothing is known.
 pub(crate) const COST: u64 = 1_000;
+/// What it costs at a router, where it goes in and out.
+const COST_FORWARDED: u64 = COST / 4;
 
 /// What has been found out about nodes, and what is being measured.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Balance {
     /// By node, what a packet costs there. Empty as long as nothing is known.
     costs: Vec<u64>,
@@ -26,17 +30,23 @@ pub(crate) struct Balance {
 }
 
 /// So long the threads are measured first, then twice as long, and so on.
-const MEASURED_NANOS: u64 = 100_000_000;
+const MEASURED_NANOS: u64 = 500_000_000;
 /// But so many times as long as dividing the world has taken.
 const PER_DIVISION: u32 = 32;
 /// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
-const WORTH_PERCENT: u64 = 5;
+const WORTH_PERCENT: u64 = 10;
 
 impl Balance {
     /// Nothing is known yet. If not `adaptive`, it stays so.
     pub fn new(adaptive: bool) -> Self {
-        let span_nanos = adaptive.then_some(MEASURED_NANOS);
-        Self { costs: Vec::new(), busy_nanos: Vec::new(), span_nanos, settled_at: None }
+        Self { span_nanos: adaptive.then_some(MEASURED_NANOS), ..Self::default() }
+    }
+
+    /// These are the nodes: what a packet costs there is guessed.
+    pub fn guess(&mut self, nodes: &[NodeState]) {
+        let guess = |it: &NodeState| if it.host.forwarding { COST_FORWARDED } else { COST };
+        let known = self.costs.len();
+        self.costs.extend(nodes[known..].iter().map(guess));
     }
 
     /// What a packet costs at a node.
@@ -74,16 +84,17 @@ impl Balance {
     }
 
     /// Takes what was measured into account, before the world, in which everything stands at these
-    /// places, is divided anew.
-    pub fn settle(&mut self, places: &Places) {
+    /// places, is divided anew. `expected`: the work of each partition by what was known so far.
+    pub fn settle(&mut self, places: &Places, expected: &[u64]) {
         self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !places.is_empty() {
-            let parts = self.busy_nanos.len() as u64;
-            self.costs.resize(places.node_count(), COST);
+            let share = |of: &[u64], part: usize| of[part] as f64 / of.iter().sum::<u64>() as f64;
             for (node, cost) in (0..).zip(&mut self.costs) {
-                let busy = self.busy_nanos[places.node(NodeId(node)).part];
-                *cost = (*cost * busy * parts / total).clamp(COST / 8, COST * 8);
+                let part = places.node(NodeId(node)).part;
+                let ratio = share(&self.busy_nanos, part) / share(expected, part).max(0.001);
+                let measured = (*cost as f64 * ratio) as u64;
+                *cost = (*cost + measured).div_ceil(2).clamp(COST / 32, COST * 8);
             }
         }
         self.busy_nanos.clear();
@@ -99,7 +110,8 @@ mod tests {
         for (busy, uneven) in [([50, 52], false), ([60, 44], true), ([0, 104], true)] {
             let mut balance = Balance::new(true);
             assert!(!balance.count([1, 1].into_iter()), "nothing is known after 2 ns");
-            let seen = balance.count(busy.map(|ms: u64| ms * 1_000_000).into_iter());
+            let nanos = |percent: u64| percent * (MEASURED_NANOS / 100);
+            let seen = balance.count(busy.map(nanos).into_iter());
             assert_eq!(seen, uneven, "{busy:?}");
         }
     }
@@ -111,7 +123,7 @@ mod tests {
         for tenths in 1..=40 {
             if balance.count([0, MEASURED_NANOS].into_iter()) {
                 tries.push(tenths);
-                balance.settle(&Places::default());
+                balance.settle(&Places::default(), &[]);
             }
         }
         assert_eq!(tries, [1, 3, 7, 15, 31]);

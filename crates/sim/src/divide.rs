@@ -43,7 +43,7 @@ pub(crate) struct At {
 pub(crate) struct Places {
     nodes: Vec<At>,
     /// Where each link begins, and where it ends.
-    links: Vec<[At; 2]>,
+    pub links: Vec<[At; 2]>,
     apps: Vec<At>,
     /// What crosses from one partition to another takes at least so many epochs.
     pub look_ahead: u64,
@@ -106,14 +106,9 @@ impl Places {
         self.nodes.is_empty()
     }
 
-    /// How many nodes there are, if it is.
-    pub fn node_count(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// How many links there are, if it is.
-    pub fn link_count(&self) -> Option<usize> {
-        (!self.is_empty()).then_some(self.links.len())
+    /// Whether each node is in the part that `parts` says.
+    pub fn are(&self, parts: &[u32]) -> bool {
+        self.nodes.iter().map(|at| at.part as u32).eq(parts.iter().copied())
     }
 
     fn event(&self, id: EventId) -> EventId {
@@ -143,7 +138,7 @@ impl Partition {
     /// An empty partition at the same time, one of so many, with epochs of this width.
     fn sibling(&self, count: usize, width: u64) -> Self {
         let mut other = Self::new();
-        (other.now, other.latest, other.run) = (self.now, self.latest, self.run);
+        (other.now, other.run) = (self.now, self.run);
         other.pending_at = self.pending_at;
         other.calendar = Calendar::new(width, self.now);
         other.out = (0..count).map(|_| Crossings::default()).collect();

@@ -38,7 +38,7 @@ const WIDTH_OF_ONE: u64 = 64_000;
 
 impl Groups {
     /// Nodes joined by links with less delay than `join` are one group; without a limit, all are.
-    pub fn new(nodes: usize, links: &[Link], join: Option<Duration>) -> Self {
+    pub fn new(nodes: usize, links: &[&Link], join: Option<Duration>) -> Self {
         let Some(join) = join else { return Self::one() };
         let mut roots: Vec<u32> = (0..nodes as u32).collect();
         for link in links.iter().filter(|link| link.delay() < join) {
@@ -56,7 +56,7 @@ impl Groups {
         }
         let group = |node: NodeId| of_node[node.0 as usize];
         let between = links.iter().filter(|link| group(link.from.0) != group(link.to.0));
-        let Some(shortest) = between.map(Link::delay).min() else { return Self::one() };
+        let Some(shortest) = between.map(|link| link.delay()).min() else { return Self::one() };
         Self { of_node, count: count as usize, width: shortest.as_nanos().min(WIDTH_MAX) }
     }
 

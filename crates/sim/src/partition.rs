@@ -38,8 +38,6 @@ pub(crate) struct Partition {
     pub end: Instant,
     /// The number of this run of the world.
     pub run: u32,
-    /// When something last happened.
-    pub latest: Instant,
     pub calendar: Calendar,
     /// What the nodes whose turn it is have set out to do in the epoch itself: by its key, then as it came.
     pub own: BinaryHeap<Reverse<(u64, u32, Entry)>>,
@@ -71,6 +69,8 @@ pub(crate) struct Partition {
     pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
+    /// Nobody sees what arrives, and it goes to its node at once.
+    arrivals_are_plain: bool,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
     pub one_machine: bool,
     /// How long after the arrivals of a moment applications run.
@@ -110,7 +110,6 @@ impl Partition {
             begin: Instant::ZERO,
             end: Instant::ZERO,
             run: 0,
-            latest: Instant::ZERO,
             calendar: Calendar::new(1, Instant::ZERO),
             own: BinaryHeap::new(),
             own_count: 0,
@@ -131,6 +130,7 @@ impl Partition {
             names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
+            arrivals_are_plain: false,
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
             machine: Machine::default(),
@@ -199,7 +199,6 @@ impl Partition {
     /// An application hears that something has become ready, and what its node then has to say is
     /// heard.
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
-        self.latest = self.latest.max(self.now);
         self.program_ran = self.now;
         let owner = self.nodes[node.0 as usize].owner_of(ready.socket);
         if self.one_machine {
@@ -273,12 +272,19 @@ impl Partition {
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, entry.packet());
         }
-        if self.one_machine {
-            return self.arrive_on_machine(id, entry);
-        }
-        if !self.is_seen_only(id, entry.packet()) {
+        if self.arrivals_are_plain {
+            self.take_in(entry);
+        } else if self.one_machine {
+            self.arrive_on_machine(id, entry);
+        } else if !self.is_seen_only(id, entry.packet()) {
             self.take_in(entry);
         }
+    }
+
+    /// Whether anybody sees what arrives is known from now on until the world has run.
+    pub fn note_who_sees(&mut self) {
+        let is_seen = self.log.interest.delivered || self.log.interest.digests;
+        self.arrivals_are_plain = !self.one_machine && !is_seen && self.border.is_none();
     }
 
     /// Shows what arrives to those who want to see it; true if it goes no further than that.
@@ -388,19 +394,10 @@ impl Partition {
         self.calendar.first().into_iter().chain(other).min()
     }
 
-    /// Whether anything will happen yet.
-    pub fn is_anything_due(&self) -> bool {
-        self.calendar.iter().any(|due| {
-            let id = due.id();
-            id.kind() != Kind::Wake || self.nodes[id.index() as usize].wake == due.at
-        })
-    }
-
     /// Counts an event; time has to go on in the end.
     #[inline]
     pub fn count_event(&mut self) {
         self.stats.events += 1;
-        self.latest = self.latest.max(self.now);
         if self.moment.count_event(self.now) {
             self.moment.check(self.nodes.len() + self.links.len() + self.apps.len());
         }

@@ -5,7 +5,7 @@ use crate::assign::assign;
 use crate::divide::{Share, split};
 use crate::event::{EventId, Kind};
 use crate::groups::{Chooser, Groups};
-use crate::link::{LinkId, NodeId};
+use crate::link::{Link, LinkId, NodeId};
 use crate::log::Rank;
 use crate::threads;
 use crate::world::World;
@@ -52,35 +52,18 @@ impl World {
         self.run_until(end);
     }
 
-    /// Runs until nothing is left to happen, or `end`.
-    pub fn run_to_quiet(&mut self, end: Instant) {
-        self.begin_run();
-        let mut done = self.now();
-        while self.is_anything_left() && self.run_epoch(&mut done, end) {}
-        let latest = self.shares.iter().map(|share| share.part.latest).max();
-        let now = if self.is_anything_left() { Some(end) } else { latest };
-        self.set_now(now.expect("a world has a part"));
-    }
-
     fn set_now(&mut self, now: Instant) {
         self.shares.iter_mut().for_each(|share| share.part.now = now);
     }
 
-    fn is_anything_left(&self) -> bool {
-        let is_left =
-            |share: &Share| !share.part.pending.is_empty() || share.part.is_anything_due();
-        !self.due_commands.is_empty() || self.shares.iter().any(is_left)
-    }
-
     fn begin_run(&mut self) {
-        for Share { part, .. } in &mut self.shares {
-            part.run += 1;
-            part.latest = part.now;
-        }
+        self.shares.iter_mut().for_each(|share| share.part.run += 1);
         if core::mem::take(&mut self.grown) {
             self.whole();
             let Chooser { grouping, threads, .. } = self.chooser;
-            self.chooser = Chooser::new(grouping, threads, &self.shares[0].part.links);
+            let part = &self.shares[0].part;
+            self.chooser = Chooser::new(grouping, threads, &part.links);
+            self.chooser.balance.guess(&part.nodes);
             self.regroup();
         }
         self.ask_observers();
@@ -88,28 +71,43 @@ impl World {
 
     /// Observers are asked what they want to see.
     pub(crate) fn ask_observers(&mut self) {
-        if core::mem::take(&mut self.unasked) {
-            for Share { part, .. } in &mut self.shares {
+        let unasked = core::mem::take(&mut self.unasked);
+        for Share { part, .. } in &mut self.shares {
+            if unasked {
                 part.log.ask(&self.observers, part.links.len(), &part.names);
             }
+            part.note_who_sees();
         }
     }
 
     /// Nodes are grouped anew, and groups divided among threads.
     fn regroup(&mut self) {
-        self.chooser.balance.settle(&self.places);
+        let mut expected = vec![0; self.shares.len()];
+        for (_, link) in self.links() {
+            for (node, _) in [link.from, link.to] {
+                let work = link.stats.packets * self.chooser.balance.cost(node);
+                expected[self.places.node(node).part] += work;
+            }
+        }
+        self.chooser.balance.settle(&self.places, &expected);
+        let links: Vec<&Link> = self.links().map(|(_, link)| link).collect();
+        let groups = Groups::new(self.node_count(), &links, self.chooser.join());
+        let parts = assign(&groups, &links, &self.chooser);
+        let same_width = groups.width == self.shares[0].epoch.groups.width;
+        if parts.as_ref().is_some_and(|parts| same_width && self.places.are(parts)) {
+            return self.chooser.balance.divided();
+        }
         self.whole();
         self.grown = false;
         let share = &mut self.shares[0];
-        let part = &share.part;
-        let groups = Groups::new(part.nodes.len(), &part.links, self.chooser.join());
-        if let Some(parts) = assign(&groups, &part.links, &self.chooser) {
+        if let Some(parts) = parts {
             let whole = self.shares.pop().expect("it is whole");
             assert!(!whole.part.one_machine, "one thread works on the name spaces of a machine");
             (self.shares, self.places) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
-            share.part.calendar = part.calendar.with_width(groups.width, part.now);
+            let part = &mut share.part;
+            part.calendar = part.calendar.with_width(groups.width, part.now);
             share.epoch.groups = groups;
         }
         self.ask_observers();

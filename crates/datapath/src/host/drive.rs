@@ -59,7 +59,7 @@ impl Host {
         let mut turns = 0;
         loop {
             let next = self.next_timer();
-            if next <= now || self.fib_touched || self.out.may_send() {
+            if next <= now || self.upkeep_changed || self.out.may_send() {
                 self.busy = true;
                 if let Some(port) = self.next_packet(now, next, place) {
                     return self.sends(port);
@@ -89,7 +89,7 @@ impl Host {
             return None;
         }
         let next = self.next_timer();
-        if next.min(self.completes_at) <= now || self.fib_touched {
+        if next.min(self.completes_at) <= now || self.upkeep_changed {
             return None;
         }
         self.busy = false;
@@ -184,8 +184,8 @@ impl Host {
         if next <= now {
             self.run_timers(now);
         }
-        if self.fib_touched {
-            self.fib_touched = false;
+        if self.upkeep_changed {
+            self.upkeep_changed = false;
             self.ask_for_upkeep();
         }
         self.receive_looped_back(now);
@@ -257,19 +257,22 @@ impl Host {
         Poll::Event(Box::new(event))
     }
 
-    /// Asks when routes and fragments want upkeep.
+    /// Asks when routes, fragments and neighbours want upkeep.
     #[inline(never)]
     fn ask_for_upkeep(&mut self) {
         let fragments = self.reassembly.as_ref().and_then(|it| it.wake_at());
         let at = self.fib.wake_at().into_iter().chain(fragments).min();
-        self.fib_wake = at.unwrap_or(Instant::FAR_FUTURE);
+        self.upkeep_at = at.unwrap_or(Instant::FAR_FUTURE).min(self.neighbours_wake_at());
     }
 
     #[inline]
     fn next_timer(&self) -> Instant {
+        debug_assert!(
+            self.upkeep_changed || self.upkeep_at <= self.neighbours_wake_at(),
+            "whoever changes when neighbours want to be called says so"
+        );
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
-        let queues = queues.min(self.neighbours_wake_at());
-        queues.min(self.fib_wake)
+        queues.min(self.upkeep_at)
     }
 
     fn run_socket_timer(&mut self, now: Instant, id: u32) {
@@ -328,10 +331,10 @@ impl Host {
             let port = &self.ports[index as usize];
             self.port_timers.arm(index, port.room.frees_memory_at().min(port.interrupt_at()));
         }
-        if self.fib_touched || self.fib_wake <= now {
+        if self.upkeep_changed || self.upkeep_at <= now {
             self.fib.upkeep(now);
             self.expire_fragments(now);
-            self.fib_touched = true;
+            self.upkeep_changed = true;
         }
     }
 }

@@ -153,7 +153,7 @@ impl Host {
         if iif.is_none() && key.dst.is_ipv6() {
             key.flow_label = self.label_of_socket(packet);
         }
-        self.fib_touched = true;
+        self.upkeep_changed = true;
         let decision = self.fib.forward(now, &key, || flow_of(packet, &key));
         let way = decision.into();
         if let Some(layer) = &mut self.neighbours {
@@ -238,11 +238,11 @@ impl Host {
         }
         if !self.goes_past_queue(now, index, place) {
             self.enqueue(now, index, place);
-            let follows = self.busy || self.fib_touched || self.out.may_tell();
+            let follows = self.busy || self.upkeep_changed || self.out.may_tell();
             return if follows { Rx::Taken } else { Rx::Queued };
         }
         // What has been said before, or may still be, comes first.
-        if self.busy || self.fib_touched {
+        if self.busy || self.upkeep_changed {
             self.out.direct.push_from(Port(index), place);
             return Rx::Taken;
         }

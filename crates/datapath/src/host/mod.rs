@@ -91,8 +91,8 @@ pub struct Host {
     /// When the first of the packets will have left whose sockets get their memory back without
     /// being told; `FAR_FUTURE` if there are none.
     completes_at: Instant,
-    /// When the routes or fragments want upkeep.
-    fib_wake: Instant,
+    /// When routes, fragments or neighbours want upkeep.
+    upkeep_at: Instant,
     /// The port by which the rest of a chain is to be sent.
     chain: Option<Port>,
     /// The connection that was called last: the next segment is likely for it.
@@ -103,8 +103,8 @@ pub struct Host {
     ports_version: u32,
     /// Something has come in since it was last polled until idle.
     busy: bool,
-    /// The routes or fragments may have changed since `fib_wake` was asked for.
-    fib_touched: bool,
+    /// That may have changed since it was asked for.
+    upkeep_changed: bool,
     /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
     pub forwarding: bool,
     /// The packet sent last gave its owner the memory back at once.
@@ -152,7 +152,7 @@ pub struct Host {
 impl Host {
     /// A host without ports.
     pub fn new() -> Self {
-        let mut host = Self { fib_wake: Instant::FAR_FUTURE, ..Self::default() };
+        let mut host = Self { upkeep_at: Instant::FAR_FUTURE, ..Self::default() };
         let loopback = Prefix::containing(IpAddr::from([127, 0, 0, 0]), 8).expect("a prefix");
         host.install(Route {
             kind: RouteType::Local,
@@ -199,7 +199,7 @@ impl Host {
     pub fn fib_mut(&mut self) -> &mut Fib {
         self.routes_version = self.routes_version.wrapping_add(1);
         self.route_cache.forget();
-        self.fib_touched = true;
+        self.upkeep_changed = true;
         &mut self.fib
     }
 

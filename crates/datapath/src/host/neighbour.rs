@@ -27,6 +27,7 @@ impl Host {
     pub fn enable_neighbours(&mut self, mut table: Neighbours, local_elsewhere: bool) {
         table.set_answers(!local_elsewhere);
         self.neighbours = Some(Box::new(NeighbourLayer { table, gateway: None, local_elsewhere }));
+        self.note_neighbours();
         self.route_cache.forget();
     }
 
@@ -78,6 +79,7 @@ impl Host {
         if layer.table.has_action() {
             self.act_for_neighbours(now);
         }
+        self.note_neighbours();
         ready
     }
 
@@ -155,9 +157,13 @@ impl Host {
     }
 
     /// When the neighbour layer wants to be called.
-    #[inline]
     pub(super) fn neighbours_wake_at(&self) -> Instant {
         self.neighbours.as_ref().map_or(Instant::FAR_FUTURE, |layer| layer.table.wake_at())
+    }
+
+    /// The neighbour layer may want to be called earlier than before.
+    fn note_neighbours(&mut self) {
+        self.upkeep_changed |= self.neighbours_wake_at() < self.upkeep_at;
     }
 
     fn act_for_neighbours(&mut self, now: Instant) {
@@ -178,5 +184,6 @@ impl Host {
                 }
             }
         }
+        self.note_neighbours();
     }
 }

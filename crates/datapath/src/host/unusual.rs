@@ -120,7 +120,7 @@ impl Host {
         }
         let reassembly = self.reassembly.get_or_insert_default();
         let Added { outcome, too_far } = reassembly.add(now, packet, &piece);
-        self.fib_touched = true;
+        self.upkeep_changed = true;
         self.count(ipv6).reasm_fails += u64::from(!too_far.is_empty());
         for fragment in too_far {
             self.drop_packet(Reason::FragmentTooFar, fragment);

@@ -29,7 +29,7 @@ impl Packet {
         }
         *segment = self.clone();
         segment.meta.gso_size = 0;
-        segment.meta.gso_segs = 0;
+        segment.meta.gso_segs = 1;
     }
 
     /// Writes segment `index` of `count` over `segment`.
@@ -51,7 +51,7 @@ impl Packet {
         }
         segment.meta = Meta {
             gso_size: 0,
-            gso_segs: 0,
+            gso_segs: 1,
             truesize: if last { self.meta.truesize - share * (count - 1) } else { share },
             ..self.meta
         };

@@ -114,7 +114,7 @@ pub struct Meta {
     pub len: u32,
     /// `gso_size`: payload bytes of each segment of a super-packet; 0 when not one.
     pub gso_size: u16,
-    /// `gso_segs`: how many wire packets this stands for; 0 and 1 both mean one.
+    /// `gso_segs`: how many wire packets this stands for, at least 1.
     pub gso_segs: u16,
     /// How long from now on the packet is to wait before it leaves, in ns: the earliest departure
     /// time that its sender has set for fq (`skb->tstamp` on the way out). Saturates at 4.29 s.
@@ -285,7 +285,7 @@ impl Default for Meta {
         Self {
             len: 0,
             gso_size: 0,
-            gso_segs: 0,
+            gso_segs: 1,
             departs_in_ns: 0,
             priority: 0,
             mark: 0,
@@ -353,7 +353,8 @@ impl Packet {
     /// How many wire packets this one stands for: at least 1.
     #[inline]
     pub fn segments(&self) -> u32 {
-        u32::from(self.meta.gso_segs.max(1))
+        debug_assert!(self.meta.gso_segs > 0, "a packet stands for one on the wire at least");
+        u32::from(self.meta.gso_segs)
     }
 
     /// Bytes before the body: link, network and transport headers as they go on the wire.

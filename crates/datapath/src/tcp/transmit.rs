@@ -346,7 +346,7 @@ impl Connection {
     /// The packet of a header. Not in line, for the sake of the instruction cache.
     #[inline(never)]
     fn packet(&mut self, tcp: Tcp, body: Body, ecn: Ecn, meta: Meta) -> Packet {
-        let segs = u32::from(meta.gso_segs.max(1));
+        let segs = u32::from(meta.gso_segs);
         let network = self.network(ecn, segs as u16);
         let len = network.len() + 20 + tcp.options.len() + body.len;
         let hash = self.snd.txhash;

@@ -190,7 +190,7 @@ fn inputs(packets: &Value, delays: &Value) -> Result<Vec<Input>, String> {
         packet.meta.mark = number(4) as u32;
         if number(5) != 0 {
             packet.meta.gso_size = number(5) as u16;
-            packet.meta.gso_segs = packet.body.len.div_ceil(number(5) as u32) as u16;
+            packet.meta.gso_segs = packet.body.len.div_ceil(number(5) as u32).max(1) as u16;
         }
         Ok(Input { time: number(0) + delay, packet })
     };

@@ -165,7 +165,7 @@ fn segment(whole: &Packet, nth: u32) -> Packet {
     segment.body.offset = nth * size;
     segment.body.len = if last { whole.body.len - nth * size } else { size };
     segment.meta.gso_size = 0;
-    segment.meta.gso_segs = 0;
+    segment.meta.gso_segs = 1;
     segment.meta.len -= whole.body.len - segment.body.len;
     if let Network::Ipv4(ip) = &mut segment.network {
         ip.id = ip.id.wrapping_add(nth as u16);

@@ -245,7 +245,7 @@ impl Flow {
             body: Body { frame: Some(FrameRef::numbered(number + 1)), offset: 0, len },
             meta: Meta {
                 gso_size: if segments > 1 { bytes as u16 } else { 0 },
-                gso_segs: if segments > 1 { segments as u16 } else { 0 },
+                gso_segs: segments as u16,
                 departs_in_ns: arrival.departs_in_micros.saturating_mul(1_000),
                 priority: self.priority,
                 mark: self.mark,

@@ -14,7 +14,6 @@ use proptest::prelude::*;
 /// A pure ACK for `ack`.
 fn ack(ack: u32) -> Packet {
     let mut packet = super_frame(1, 0);
-    packet.meta.gso_segs = 0;
     let Transport::Tcp(tcp) = &mut packet.transport else { unreachable!("a TCP frame") };
     *tcp = Tcp { ack: Seq(ack), flags: TcpFlags::ACK, ..*tcp };
     packet.finish()
