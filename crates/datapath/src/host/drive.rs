@@ -232,10 +232,8 @@ impl Host {
     /// What there is to say besides packets to send.
     #[inline]
     fn tell(&mut self, now: Instant, place: &mut Packet) -> Poll {
-        if !self.out.dropped.is_empty()
-            && let Some(reason) = self.tell_drop(now, place)
-        {
-            return Poll::Drop(reason);
+        if !self.out.dropped.is_empty() {
+            return Poll::Drop(self.tell_drop(now, place));
         }
         if let Some(ready) = self.out.ready.pop_front() {
             return Poll::Ready(ready);
@@ -244,11 +242,11 @@ impl Host {
     }
 
     #[inline(never)]
-    fn tell_drop(&mut self, now: Instant, place: &mut Packet) -> Option<Reason> {
-        let (reason, packet) = self.out.next_drop()?;
+    fn tell_drop(&mut self, now: Instant, place: &mut Packet) -> Reason {
+        let (reason, packet) = self.out.next_drop();
         self.give_back_of(now, &packet);
         *place = packet;
-        Some(reason)
+        reason
     }
 
     #[inline(never)]

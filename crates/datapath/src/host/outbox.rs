@@ -129,15 +129,15 @@ impl Outbox {
         self.unusual.as_mut()?.events.pop_front()
     }
 
-    /// The oldest drop that has not been told.
-    pub fn next_drop(&mut self) -> Option<(Reason, Packet)> {
-        let (reason, packet) = self.dropped.get_mut(self.told)?;
+    /// The oldest drop that has not been told, of which there is one as long as `dropped` is not empty.
+    pub fn next_drop(&mut self) -> (Reason, Packet) {
+        let (reason, packet) = &mut self.dropped[self.told];
         let next = (*reason, packet.take());
         self.told += 1;
         if self.told == self.dropped.len() {
             self.dropped.clear();
             self.told = 0;
         }
-        Some(next)
+        next
     }
 }
