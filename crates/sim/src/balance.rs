@@ -104,6 +104,7 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datapath::host::Host;
 
     #[test]
     fn even_work_is_left_alone_and_uneven_work_is_not() {
@@ -128,5 +129,27 @@ mod tests {
         }
         assert_eq!(tries, [1, 3, 7, 15, 31]);
         assert!(!Balance::new(false).count([0, 1 << 40].into_iter()));
+    }
+
+    #[test]
+    fn what_took_longer_than_expected_costs_more_and_the_rest_less() {
+        let places = Places::of_nodes(&[0, 0, 1, 1]);
+        let mut balance = Balance { costs: vec![COST; 4], ..Balance::new(true) };
+        let measured = [6, 4].map(|share| share * MEASURED_NANOS / 10);
+        for (expected, costs) in [([6, 4], [1_000, 1_000]), ([5, 5], [1_100, 900])] {
+            balance.busy_nanos = measured.to_vec();
+            balance.settle(&places, &expected);
+            let now = [0, 2].map(|node| balance.cost(NodeId(node)));
+            assert_eq!(now, costs, "expected {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_costs_less_at_a_router_where_it_is_counted_twice() {
+        let mut nodes: Vec<NodeState> = (0..2).map(|_| NodeState::new(Host::new())).collect();
+        nodes[0].host.forwarding = true;
+        let mut balance = Balance::new(true);
+        balance.guess(&nodes);
+        assert!(4 * balance.cost(NodeId(0)) == balance.cost(NodeId(1)));
     }
 }

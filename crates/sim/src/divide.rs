@@ -273,3 +273,12 @@ pub(crate) fn join(shares: Vec<Share>, places: &Places, width: u64) -> Share {
     }
     Share { part: whole, epoch: Epoch::default() }
 }
+
+#[cfg(test)]
+impl Places {
+    /// Nodes in these parts, and nothing else.
+    pub fn of_nodes(parts: &[usize]) -> Self {
+        let nodes = parts.iter().zip(0..).map(|(&part, index)| At { part, index }).collect();
+        Self { nodes, ..Self::default() }
+    }
+}
