@@ -12,7 +12,7 @@ use datapath::units::Duration;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What it costs either side if a packet crosses, where one at a node costs `COST`: it comes from another's caches.
+/// What it costs either side if a packet crosses, where one at a host costs `COST`: it comes from another's caches.
 const CROSSING: u64 = COST / 2;
 /// So much longer than the mean, in percent, the slowest thread takes if all meet after each epoch.
 const WAIT_PERCENT: u64 = 16;
@@ -79,7 +79,9 @@ impl Net {
 
     /// All groups, each followed by the one that has most of its traffic with those before it.
     fn in_neighbourhood(&self) -> Vec<u32> {
-        let mut inner = vec![0; self.weights.len()];
+        let sum = |list: &Vec<(u32, u64)>| list.iter().map(|(_, weight)| weight).sum();
+        let all: Vec<u64> = self.neighbours.iter().map(sum).collect();
+        let mut inner = vec![0; all.len()];
         let mut order = Vec::new();
         let mut is_in = vec![false; self.weights.len()];
         let mut next = BinaryHeap::new();
@@ -93,8 +95,7 @@ impl Net {
                 for &(other, weight) in &self.neighbours[group as usize] {
                     inner[other as usize] += weight;
                     if !is_in[other as usize] {
-                        let all = self.weights[other as usize].max(1);
-                        let share = inner[other as usize] * 1_000 * COST / all;
+                        let share = inner[other as usize] * 1_000 / all[other as usize].max(1);
                         next.push((share, Reverse(other)));
                     }
                 }

@@ -2,8 +2,8 @@
 //!
 //! Packets are counted, but some cost more than others: one that waits in a long queue has left the
 //! caches, and a sender does more than a receiver. So each thread's time is measured, and where one
-//! takes longer than the others, what stands there counts for more when the world is divided again,
-//! by half of what was found: how flows start tells little about how they go on.
+//! takes a larger share than was expected, what stands there counts for more when the world is divided
+//! again, by half of what was found: how flows start tells little about how they go on.
 //! What happens in the world does not depend on how it is divided, so it does not depend on this.
 
 use crate::divide::Places;
@@ -19,7 +19,7 @@ const COST_FORWARDED: u64 = COST / 4;
 /// What has been found out about nodes, and what is being measured.
 #[derive(Debug, Default)]
 pub(crate) struct Balance {
-    /// By node, what a packet costs there. Empty as long as nothing is known.
+    /// By node, what a packet costs there. Empty before they are [guessed](Self::guess).
     costs: Vec<u64>,
     /// By partition, how long it took so far, ns.
     busy_nanos: Vec<u64>,
@@ -37,7 +37,7 @@ const PER_DIVISION: u32 = 32;
 const WORTH_PERCENT: u64 = 10;
 
 impl Balance {
-    /// Nothing is known yet. If not `adaptive`, it stays so.
+    /// Nothing is measured yet. If not `adaptive`, it stays so.
     pub fn new(adaptive: bool) -> Self {
         Self { span_nanos: adaptive.then_some(MEASURED_NANOS), ..Self::default() }
     }
@@ -92,8 +92,8 @@ impl Balance {
             let share = |of: &[u64], part: usize| of[part] as f64 / of.iter().sum::<u64>() as f64;
             for (node, cost) in (0..).zip(&mut self.costs) {
                 let part = places.node(NodeId(node)).part;
-                let ratio = share(&self.busy_nanos, part) / share(expected, part).max(0.001);
-                let measured = (*cost as f64 * ratio) as u64;
+                let ratio = share(&self.busy_nanos, part) / share(expected, part).max(0.01);
+                let measured = (*cost as f64 * ratio.min(2.0)) as u64;
                 *cost = (*cost + measured).div_ceil(2).clamp(COST / 32, COST * 8);
             }
         }

@@ -83,11 +83,9 @@ impl World {
     /// Nodes are grouped anew, and groups divided among threads.
     fn regroup(&mut self) {
         let mut expected = vec![0; self.shares.len()];
-        for (_, link) in self.links() {
-            for (node, _) in [link.from, link.to] {
-                let work = link.stats.packets * self.chooser.balance.cost(node);
-                expected[self.places.node(node).part] += work;
-            }
+        let ends = |(_, it): (_, &Link)| [it.from.0, it.to.0].map(|node| (node, it.stats.packets));
+        for (node, packets) in self.links().flat_map(ends) {
+            expected[self.places.node(node).part] += packets * self.chooser.balance.cost(node);
         }
         self.chooser.balance.settle(&self.places, &expected);
         let links: Vec<&Link> = self.links().map(|(_, link)| link).collect();

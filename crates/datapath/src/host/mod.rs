@@ -103,7 +103,7 @@ pub struct Host {
     ports_version: u32,
     /// Something has come in since it was last polled until idle.
     busy: bool,
-    /// That may have changed since it was asked for.
+    /// `upkeep_at` may be another since it was asked for.
     upkeep_changed: bool,
     /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
     pub forwarding: bool,

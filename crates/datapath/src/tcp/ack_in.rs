@@ -224,6 +224,7 @@ impl Connection {
 
     /// Nothing was in flight: perhaps a zero window has opened (`no_queue` of `tcp_ack`).
     fn ack_without_queue(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
+        event.view = None;
         if event.flags.dsacking {
             self.fastretrans_alert(0, event, cx);
         }
@@ -296,6 +297,8 @@ impl Connection {
     fn latest_view<'a>(&self, view: &'a mut Option<Ack>, now: Instant) -> &'a Ack {
         let view = view.get_or_insert_with(|| self.ack_view(now));
         view.delivered_us = self.rate.delivered_us;
+        // The module itself may have asked for pacing.
+        view.is_paced = self.is_paced();
         debug_assert_eq!(*view, self.ack_view(now), "it is forgotten where anything changes");
         view
     }

@@ -1,7 +1,9 @@
 //! A module for tests that steers by the delivery rate, the way BBR does, and remembers what it was
 //! told: what the interface offers and no module of the product uses yet.
 
-use super::{Ack, AnyCongestionControl, CongestionControl, CwndEvent, RateSample, Window};
+use super::{
+    Ack, AckSample, AnyCongestionControl, CongestionControl, CwndEvent, RateSample, Window,
+};
 use crate::packet::seq::Seq;
 use crate::tcp::{Connection, Cx};
 use crate::trace::CaState;
@@ -58,7 +60,6 @@ impl RateBased {
 impl CongestionControl for RateBased {
     fn init(&mut self, window: &mut Window, ack: &Ack) {
         *self = Self { iss: Some(ack.iss), round_ends: ack.delivered, ..Self::default() };
-        window.needs_pacing = true;
         let first_us = u64::from(ack.srtt_us_8.map_or(0, |srtt| srtt.get() >> 3).max(1_000));
         window.pacing_rate = u64::from(window.snd_cwnd) * u64::from(ack.mss) * 2_000_000 / first_us;
     }
@@ -72,6 +73,11 @@ impl CongestionControl for RateBased {
         unreachable!("it has a cong_control");
     }
 
+    /// Asks for pacing late, in the midst of an ACK.
+    fn pkts_acked(&mut self, window: &mut Window, _ack: &Ack, _sample: &AckSample) {
+        window.needs_pacing = true;
+    }
+
     fn has_cong_control(&self) -> bool {
         true
     }
@@ -80,6 +86,7 @@ impl CongestionControl for RateBased {
         assert!(sample.delivered.is_none() || sample.interval_us > 0, "{sample:?}");
         assert!(sample.delivered.is_none_or(|delivered| delivered <= ack.delivered));
         assert!(ack.delivered_us <= ack.now_us && ack.now_us == ack.now_ns / 1_000);
+        assert!(ack.is_paced, "it was asked for before");
         self.samples.push(*sample);
         self.learn(ack, sample);
         if self.rate == 0 {
