@@ -45,8 +45,7 @@ impl Balance {
     /// These are the nodes: what a packet costs there is guessed.
     pub fn guess(&mut self, nodes: &[NodeState]) {
         let guess = |it: &NodeState| if it.host.forwarding { COST_FORWARDED } else { COST };
-        let known = self.costs.len();
-        self.costs.extend(nodes[known..].iter().map(guess));
+        self.costs = nodes.iter().map(guess).collect();
     }
 
     /// What a packet costs at a node.
@@ -89,11 +88,13 @@ impl Balance {
         self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !places.is_empty() {
-            let share = |of: &[u64], part: usize| of[part] as f64 / of.iter().sum::<u64>() as f64;
+            let share = |one: u64, all: u64| one as f64 / all as f64;
+            let expected = expected.iter().map(|work| share(*work, expected.iter().sum()));
+            let busy = self.busy_nanos.iter().map(|nanos| share(*nanos, total));
+            let ratios: Vec<f64> = busy.zip(expected).map(|(it, of)| it / of.max(0.01)).collect();
             for (node, cost) in (0..).zip(&mut self.costs) {
-                let part = places.node(NodeId(node)).part;
-                let ratio = share(&self.busy_nanos, part) / share(expected, part).max(0.01);
-                let measured = (*cost as f64 * ratio.min(2.0)) as u64;
+                let measured =
+                    (*cost as f64 * ratios[places.node(NodeId(node)).part].min(2.0)) as u64;
                 *cost = (*cost + measured).div_ceil(2).clamp(COST / 32, COST * 8);
             }
         }

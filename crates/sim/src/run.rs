@@ -97,16 +97,15 @@ impl World {
         }
         self.whole();
         self.grown = false;
-        let share = &mut self.shares[0];
         if let Some(parts) = parts {
             let whole = self.shares.pop().expect("it is whole");
             assert!(!whole.part.one_machine, "one thread works on the name spaces of a machine");
             (self.shares, self.places) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
-            let part = &mut share.part;
+            let Share { part, epoch } = &mut self.shares[0];
             part.calendar = part.calendar.with_width(groups.width, part.now);
-            share.epoch.groups = groups;
+            epoch.groups = groups;
         }
         self.ask_observers();
         self.chooser.balance.divided();

@@ -78,8 +78,9 @@ impl Host {
         let ready = layer.table.resolve(now, index, to, packet) == Resolved::Ready;
         if layer.table.has_action() {
             self.act_for_neighbours(now);
+        } else {
+            self.note_neighbours();
         }
-        self.note_neighbours();
         ready
     }
 
