@@ -346,7 +346,11 @@ impl Host {
     #[inline]
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         packet.meta.enqueued_at = now;
-        if self.ports[usize::from(index)].config.orphans {
+        let port = &mut self.ports[usize::from(index)];
+        if !port.config.orphans && !port.room.is_due(now) {
+            return port.bypass(packet);
+        }
+        if port.config.orphans {
             self.orphan_at_once(now, index, packet);
         }
         self.complete(now, index);
@@ -369,19 +373,23 @@ impl Host {
             let linear = !self.ports[usize::from(index)].config.offloads.gso;
             self.charge_segments(linear, packet);
         }
-        let port = &mut self.ports[usize::from(index)];
+        let mut port = &mut self.ports[usize::from(index)];
         if port.bypass_to_be_cut(&mut self.out.spare, packet) {
             self.list_port(index);
             return Enqueue::Queued;
         }
-        if self.buffer.is_some() && !self.has_memory(index, packet.meta.len) {
-            self.out.dropped.push((Reason::NoBuffer, packet.take()));
-            return Enqueue::Dropped;
+        if self.buffer.is_some() {
+            if !self.has_memory(index, packet.meta.len) {
+                self.out.dropped.push((Reason::NoBuffer, packet.take()));
+                return Enqueue::Dropped;
+            }
+            port = &mut self.ports[usize::from(index)];
         }
-        let port = &mut self.ports[usize::from(index)];
         let mut cx = Cx { now, dropped: &mut self.out.dropped };
         let verdict = port.enqueue(packet, &mut cx);
-        self.list_port(index);
+        if !port.listed {
+            self.list_port(index);
+        }
         verdict
     }
 

@@ -44,12 +44,14 @@ pub(super) struct Room {
     first: Charge,
     /// How many packets the device has room for; below zero once a chain has gone beyond.
     pub credits: i32,
+    /// How many packets have to be told of, behind those that have a deferred completion.
+    refused: u32,
     pub up: bool,
     /// Something may wait in the queue.
     pub waiting: bool,
     /// The device holds a packet.
     holds: bool,
-    /// There are packets behind the first, or some were refused.
+    /// There are packets behind the first.
     more: bool,
     /// The device takes the segments of a super-packet at once.
     pub xmit_more: bool,
@@ -63,8 +65,6 @@ struct Behind {
     packets: VecDeque<(Charge, Instant)>,
     /// Of how many that has been said. They are the first of them.
     deferred: usize,
-    /// How many packets have to be told of, behind those.
-    refused: u32,
 }
 
 impl Room {
@@ -74,6 +74,7 @@ impl Room {
             completes_at: Instant::FAR_FUTURE,
             first: Charge { owner: Meta::NO_OWNER, truesize: 0 },
             credits: 0,
+            refused: 0,
             up: true,
             waiting: false,
             holds: false,
@@ -103,12 +104,21 @@ impl Room {
         assert!(self.holds, "room is given back that no packet has taken");
         let left = self.first;
         self.credits += 1;
+        if self.completes_at == Instant::FAR_FUTURE {
+            self.refused = self.refused.saturating_sub(1);
+        }
         if self.more {
             self.next();
         } else {
             (self.holds, self.completes_at) = (false, Instant::FAR_FUTURE);
         }
         left
+    }
+
+    /// Room has come by itself by `now`.
+    #[inline]
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.completes_at <= now
     }
 
     /// The same, if there is no other packet and nobody gets memory back; false, and nothing done,
@@ -124,15 +134,10 @@ impl Room {
 
     /// The first packet is gone, and the next is the first.
     fn next(&mut self) {
-        let deferred = self.completes_at < Instant::FAR_FUTURE;
         let behind = self.behind_mut();
-        if deferred {
-            behind.deferred = behind.deferred.saturating_sub(1);
-        } else {
-            behind.refused = behind.refused.saturating_sub(1);
-        }
+        behind.deferred = behind.deferred.saturating_sub(1);
         let next = behind.packets.pop_front();
-        self.more = !behind.packets.is_empty() || behind.refused > 0;
+        self.more = !behind.packets.is_empty();
         self.holds = next.is_some();
         (self.first, self.completes_at) = next.unwrap_or((self.first, Instant::FAR_FUTURE));
     }
@@ -144,12 +149,11 @@ impl Room {
     /// Whether the next packet has to be told of because one before it has.
     #[inline]
     fn is_refused(&self) -> bool {
-        self.more && self.behind.as_ref().is_some_and(|behind| behind.refused > 0)
+        self.refused > 0
     }
 
     fn refuse(&mut self) -> bool {
-        self.more = true;
-        self.behind_mut().refused += 1;
+        self.refused += 1;
         false
     }
 
@@ -259,15 +263,20 @@ impl Host {
     #[inline]
     pub(super) fn make_room(&mut self, now: Instant, port: Port) -> Charge {
         self.come_to(now);
-        self.complete(now, port.0);
-        let room = &mut self.ports[usize::from(port.0)].room;
-        let at = room.completes_at;
+        let mut device = &mut self.ports[usize::from(port.0)];
+        if device.room.is_due(now) {
+            self.complete(now, port.0);
+            device = &mut self.ports[usize::from(port.0)];
+        }
+        let at = device.room.completes_at;
         assert!(
             at == Instant::FAR_FUTURE,
             "{port:?} has room at {now:?} whose completion is deferred to {at:?}"
         );
-        let left = room.give();
-        self.list_port(port.0);
+        let left = device.room.give();
+        if !device.listed {
+            self.list_port(port.0);
+        }
         left
     }
 
@@ -301,7 +310,7 @@ impl Host {
     #[inline]
     pub(super) fn complete(&mut self, now: Instant, index: u16) {
         let room = &mut self.ports[usize::from(index)].room;
-        if room.completes_at <= now && !room.give_only() {
+        if room.is_due(now) && !room.give_only() {
             self.complete_due(now, index);
         }
     }

@@ -66,7 +66,9 @@ impl Packet {
     /// and padding belonged to the old one and go with it.
     #[inline]
     pub fn set_link(&mut self, link: LinkHeader) {
-        self.meta.len = self.meta.len - self.link.len() + link.len();
+        if self.link.is_empty() != link.is_empty() {
+            self.meta.len = self.meta.len - self.link.len() + link.len();
+        }
         self.link = link;
         if self.extra.is_some() {
             self.set_raw_link(link);

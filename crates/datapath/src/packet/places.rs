@@ -75,10 +75,11 @@ impl Places {
     #[inline]
     pub fn get(&self, number: u32) -> &Packet {
         let index = number as usize;
-        match index.checked_sub(FIRST) {
-            None => &self.first[index],
-            Some(index) => &self.further[index / NUMBERS][index % NUMBERS],
+        if index < self.first.len() {
+            return &self.first[index];
         }
+        let index = index - FIRST;
+        &self.further[index / NUMBERS][index % NUMBERS]
     }
 
     /// What lies in a place, to be changed.
@@ -88,10 +89,11 @@ impl Places {
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> &mut Packet {
         let index = number as usize;
-        match index.checked_sub(FIRST) {
-            None => &mut self.first[index],
-            Some(index) => &mut self.further[index / NUMBERS][index % NUMBERS],
+        if index < self.first.len() {
+            return &mut self.first[index];
         }
+        let index = index - FIRST;
+        &mut self.further[index / NUMBERS][index % NUMBERS]
     }
 }
 

@@ -61,8 +61,11 @@ impl Connection {
 
     /// Its bytes lie within the window, and in memory that is the socket's already.
     fn has_reserved(&self, seg: &Segment<'_>) -> bool {
+        let reserved = self.forward_alloc();
+        // What it takes is more than its bytes, which are known.
         !seg.end_seq.after(self.rcv.nxt + self.rcv.window())
-            && seg.truesize() <= self.forward_alloc()
+            && seg.len < reserved
+            && seg.truesize() <= reserved
     }
 
     /// Memory that is reserved, in pages, and not in use (`sk_forward_alloc`), bytes.

@@ -143,25 +143,27 @@ impl Received {
         fin: bool,
         overhead: u32,
     ) -> Self {
-        let charged = truesize_of(memory, headers, len, overhead);
+        let charged = || truesize_of(memory, headers, len, overhead);
         if memory == Memory::Tun && !tun_is_linear(headers + len) {
             // Bytes in a head that is full, and more in pages: none can be passed on, nor taken in.
             let frags = MAX_FRAGS + 1;
             let head = head_for(TUN_PAD + TUN_LINEAR);
             let (in_head, shared) = (true, true);
-            let truesize = charged;
+            let truesize = charged();
             return Self { seq, end_seq, truesize, head, room: 0, frags, in_head, shared, fin };
         }
-        let (head, headers) = match memory {
-            Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
-            Memory::Linear => (device_head(DEVICE_HEADERS + len, overhead), DEVICE_HEADERS),
-            Memory::Written => (device_head(DEVICE_HEADERS, overhead), DEVICE_HEADERS),
-            Memory::Cut => (device_head(STACK_HEADERS + len, overhead), STACK_HEADERS),
-            Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS),
+        let made = |head, headers| (head, headers, truesize(head));
+        let (head, taken, truesize) = match memory {
+            Memory::Tun => made(tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
+            Memory::Linear => made(device_head(DEVICE_HEADERS + len, overhead), DEVICE_HEADERS),
+            Memory::Written => (device_head(DEVICE_HEADERS, overhead), DEVICE_HEADERS, charged()),
+            Memory::Cut => made(device_head(STACK_HEADERS + len, overhead), STACK_HEADERS),
+            Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS, charged()),
             Memory::Paged | Memory::Piece | Memory::TwoPieces => {
-                (stack_head(overhead), STACK_HEADERS)
+                (stack_head(overhead), STACK_HEADERS, charged())
             }
         };
+        debug_assert_eq!(truesize, charged(), "it is charged as its buffer takes");
         let frags = match memory {
             Memory::Paged | Memory::Piece => 1,
             Memory::TwoPieces => 1 + u8::from(has_small_heads(overhead)),
@@ -172,9 +174,9 @@ impl Received {
         Self {
             seq,
             end_seq,
-            truesize: charged,
+            truesize,
             head,
-            room: if in_head { head - headers - len } else { 0 },
+            room: if in_head { head - taken - len } else { 0 },
             frags,
             in_head,
             shared: memory == Memory::Tun,
