@@ -123,6 +123,7 @@ impl<'a> AppCx<'a> {
     /// For one call of application number `index` of a driver: its `timer` is where a wish to be woken is
     /// noted, `owners` has the number of the application that each socket of the host belongs to, by the
     /// socket's index.
+    #[inline]
     pub fn new(
         now: Instant,
         host: &'a mut Host,
@@ -136,6 +137,7 @@ impl<'a> AppCx<'a> {
 
     /// What is written and read by its calls is bytes, where there are streams of this host to keep
     /// account of them.
+    #[inline]
     pub fn with_bytes(mut self, streams: Option<&'a mut Streams>) -> Self {
         self.streams = streams;
         self

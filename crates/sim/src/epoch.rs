@@ -92,10 +92,10 @@ impl Epoch {
 
     /// Puts the entries in order by group.
     fn sort_by_group(&mut self) {
-        self.sorted.clear();
         self.runs.clear();
         if self.groups.count() == 1 {
             core::mem::swap(&mut self.sorted, &mut self.entries);
+            self.entries.clear();
             self.runs.push(0);
         } else if self.groups.are_single() {
             self.sort_by(|_, entry| entry.node().0);
@@ -109,6 +109,7 @@ impl Epoch {
     fn sort_by(&mut self, group: impl Fn(&Groups, &Entry) -> u32) {
         let Self { groups, entries, sorted, counts, runs, .. } = self;
         if entries.len() * GROUPS_PER_ENTRY < groups.count() {
+            sorted.clear();
             sorted.append(entries);
             sorted.sort_by_key(|entry| group(groups, entry));
             let begins = |index: &usize| {
@@ -127,6 +128,7 @@ impl Epoch {
             sum += *count;
             *count = sum;
         }
+        // What was there before is written over.
         sorted.resize(entries.len(), entries[0]);
         for entry in entries.drain(..) {
             let place = &mut counts[group(groups, &entry) as usize];

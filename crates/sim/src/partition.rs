@@ -45,8 +45,6 @@ pub(crate) struct Partition {
     pub own_count: u32,
     /// Readiness of this moment that no application has heard of yet.
     pub ready: Vec<Ready>,
-    /// Readiness that applications are hearing of.
-    called: Vec<Ready>,
     /// Readiness that applications hear of after the epoch, all at one time.
     pub pending: Vec<Ready>,
     pub pending_at: Instant,
@@ -114,7 +112,6 @@ impl Partition {
             own: BinaryHeap::new(),
             own_count: 0,
             ready: Vec::new(),
-            called: Vec::new(),
             pending: Vec::new(),
             pending_at: Instant::FAR_FUTURE,
             nodes: Vec::new(),
@@ -183,17 +180,21 @@ impl Partition {
 
     /// Applications hear what has become ready.
     pub fn call_ready_apps(&mut self) {
-        // What they bring about themselves is the next moment's.
-        core::mem::swap(&mut self.ready, &mut self.called);
-        for index in 0..self.called.len() {
-            let ready = self.called[index];
+        let count = self.ready.len();
+        for index in 0..count {
+            let ready = self.ready[index];
             if self.apps_run_after > Duration::ZERO {
                 // Else all that happened at this time has come before.
                 self.rank = ready.rank;
             }
             self.notify_app(ready.node, ready.socket);
         }
-        self.called.clear();
+        // What they have brought about themselves is the next moment's.
+        if self.ready.len() > count {
+            self.ready.drain(..count);
+        } else {
+            self.ready.clear();
+        }
     }
 
     /// An application hears that something has become ready, and what its node then has to say is
@@ -207,7 +208,7 @@ impl Partition {
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }
-        self.pump(node);
+        self.pump_if_due(node);
         if self.one_machine {
             self.enter_syscall(node, false);
         }
@@ -329,7 +330,7 @@ impl Partition {
             if self.one_machine {
                 return self.wake_machine(node);
             }
-            self.pump(node);
+            self.pump_if_due(node);
         }
     }
 
@@ -340,23 +341,37 @@ impl Partition {
         let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            if let Some(until) = host.idle_until(self.now) {
-                break until;
-            }
             match host.poll(self.now, self.pool.get_mut(self.place)) {
                 Poll::Idle(until) => break until,
                 Poll::Send { port, .. } => {
                     let packet = core::mem::replace(&mut self.place, self.pool.reserve());
                     self.put_on_link(node, port, packet);
                     told = WithoutSending::default();
-                    continue;
                 }
                 Poll::Drop(reason) => self.on_node_drop(node, reason),
                 Poll::Ready(ready) => self.note_ready(node, ready),
                 Poll::Event(event) => self.note_event(node, &event),
             }
+            if let Some(until) = self.nodes[node.0 as usize].host.idle_until(self.now) {
+                break until;
+            }
             told.count(self.now, node);
         };
+        self.rest_until(node, until);
+    }
+
+    /// The same where a node mostly has nothing to say.
+    #[inline]
+    fn pump_if_due(&mut self, node: NodeId) {
+        match self.nodes[node.0 as usize].host.idle_until(self.now) {
+            Some(until) => self.rest_until(node, until),
+            None => self.pump(node),
+        }
+    }
+
+    /// A node has said all, and wants to be called at `until`.
+    #[inline]
+    fn rest_until(&mut self, node: NodeId, until: Instant) {
         let until = if self.one_machine { self.lax_wake(node, until) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
@@ -456,15 +471,13 @@ impl Partition {
 
     fn enter_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
         let state = &mut self.apps[index as usize];
-        let mut app = state.app.take().expect("an application does not call itself");
         let node = &mut self.nodes[state.node.0 as usize];
         let before = state.timer;
         let timer = &mut state.timer;
         let host = &mut node.host;
         let mut cx = AppCx::new(self.now, host, &mut state.rng, timer, &mut node.owners, index)
             .with_bytes(node.streams.as_deref_mut());
-        call(&mut *app, &mut cx);
-        state.app = Some(app);
+        call(&mut *state.app, &mut cx);
         let timer = state.timer;
         if timer != before && timer != Instant::FAR_FUTURE {
             self.push_app(timer, Kind::Timer, index);

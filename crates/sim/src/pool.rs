@@ -2,12 +2,11 @@
 //!
 //! A packet on a link does not move in memory. Routers that pass it straight on edit it where it
 //! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
-//! latest first, while they are still in the caches. Queues, of which there are many with a few packets each, keep
-//! theirs in [`Places`](datapath::packet::Places), which grow one by one at first; here every place is found alike.
+//! latest first, while they are still in the caches.
 
 use crate::due::NUMBER_BITS;
 use crate::prefetch::NEARBY;
-use datapath::packet::Packet;
+use datapath::packet::{Packet, Places};
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,17 +15,10 @@ pub(crate) struct PacketId(pub(crate) u32);
 /// So many places beforehand the caches are asked for a free one.
 const AHEAD: usize = 4;
 
-/// So many numbers belong to a block of places, so that finding one is a shift and a mask.
-const NUMBERS: usize = 1024;
-/// So many places come at a time, and never move. With the search for a multiple of 64 bytes they just fit in 192 KiB.
-const BLOCK: usize = NUMBERS - 1;
-
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    blocks: Vec<Box<[Packet; BLOCK]>>,
-    /// How many places there are.
-    len: usize,
+    places: Places,
     free: Vec<u32>,
 }
 
@@ -35,7 +27,7 @@ impl Pool {
     #[inline]
     pub fn reserve(&mut self) -> PacketId {
         if let Some(index) = self.free.pop() {
-            if self.len > 4 * NEARBY
+            if self.len() > 4 * NEARBY
                 && let Some(soon) = self.free.len().checked_sub(AHEAD)
             {
                 self.get(PacketId(self.free[soon])).prefetch();
@@ -47,14 +39,9 @@ impl Pool {
 
     #[inline(never)]
     fn add(&mut self) -> PacketId {
-        let index = self.len / BLOCK * NUMBERS + self.len % BLOCK;
+        let index = self.places.add();
         assert!(index >> NUMBER_BITS == 0, "more than thirty million packets at a time");
-        if self.len.is_multiple_of(BLOCK) {
-            let block: Box<[Packet]> = (0..BLOCK).map(|_| Packet::default()).collect();
-            self.blocks.push(block.try_into().expect("that many"));
-        }
-        self.len += 1;
-        PacketId(index as u32)
+        PacketId(index)
     }
 
     #[inline]
@@ -86,17 +73,17 @@ impl Pool {
     /// How many packets there have been at a time.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.places.len()
     }
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        &self.blocks[id.0 as usize / NUMBERS][id.0 as usize % NUMBERS]
+        self.places.get(id.0)
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.blocks[id.0 as usize / NUMBERS][id.0 as usize % NUMBERS]
+        self.places.get_mut(id.0)
     }
 }
 
@@ -105,25 +92,5 @@ impl Pool {
 pub(crate) fn release_frame(place: &mut Packet) {
     if place.body.frame.is_some() {
         place.body.frame = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_stay_with_their_packets_over_many_blocks() {
-        let mut pool = Pool::default();
-        let ids: Vec<PacketId> = (0..3 * NUMBERS).map(|_| pool.reserve()).collect();
-        assert_eq!(pool.len(), ids.len());
-        (0..).zip(&ids).for_each(|(len, id)| pool.get_mut(*id).meta.len = len);
-        assert!((0..).zip(&ids).all(|(len, id)| pool.get(*id).meta.len == len));
-    }
-
-    #[test]
-    fn a_block_fits_in_whole_steps_of_an_allocator() {
-        let with_alignment = BLOCK * size_of::<Packet>() + align_of::<Packet>() - 1;
-        assert_eq!(with_alignment.next_multiple_of(1 << 14), 192 << 10);
     }
 }

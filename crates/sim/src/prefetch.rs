@@ -90,8 +90,8 @@ impl Partition {
         }
         if let Some((_, node, packet)) = arrival(1) {
             node.host.prefetch(PrefetchStep::Rest(packet));
-            if let Some(app) = self.apps.get(node.likely_app()).and_then(|it| it.app.as_ref()) {
-                app.prefetch();
+            if let Some(state) = self.apps.get(node.likely_app()) {
+                state.app.prefetch();
             }
         }
     }

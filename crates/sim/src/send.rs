@@ -5,12 +5,10 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{LinkId, NodeId, Transmission};
-use crate::log::{Log, Turn};
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
-use crate::record::Watcher;
 use datapath::node::Port;
-use datapath::packet::{Memory, Packet};
+use datapath::packet::Memory;
 use datapath::reason::Reason;
 use datapath::units::Instant;
 
@@ -20,17 +18,16 @@ impl Partition {
     /// once.
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
-        let turn = self.turn();
-        let now = turn.at;
+        let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
+        self.show_sent(link_id, id);
+        let now = self.now;
         let state = &mut self.nodes[node.0 as usize];
-        let link_id = state.links[usize::from(port.0)];
         let link = &mut self.links[link_id.0 as usize];
         let packet = self.pool.get_mut(id);
         if packet.meta.gso_segs > 1 && link.segments_super_packets {
             return self.segment_onto_link(node, port, link_id, id);
         }
         self.stats.note_sent(packet);
-        note_seen(&mut self.watchers, &mut self.log, turn, link_id, packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
         self.send_off(node, link_id, id, transmission);
@@ -48,7 +45,6 @@ impl Partition {
     fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
         let whole = self.pool.take(id);
         let count = whole.segment_count();
-        let turn = self.turn();
         for index in 0..count {
             let id = self.pool.reserve();
             let segment = self.pool.get_mut(id);
@@ -59,10 +55,10 @@ impl Partition {
                 segment.meta.truesize = whole.meta.truesize;
                 return self.put_on_link(node, port, id);
             }
-            let link = &mut self.links[link_id.0 as usize];
+            self.show_sent(link_id, id);
+            let segment = self.pool.get_mut(id);
             self.stats.note_sent(segment);
-            note_seen(&mut self.watchers, &mut self.log, turn, link_id, segment);
-            let transmission = link.transmit_segment(turn.at, segment);
+            let transmission = self.links[link_id.0 as usize].transmit_segment(self.now, segment);
             self.send_off(node, link_id, id, transmission);
         }
     }
@@ -125,23 +121,27 @@ impl Partition {
             }
         }
     }
-}
 
-/// Shows a packet that is put on a link to those who want to see it.
-#[inline]
-fn note_seen(
-    watchers: &mut [Vec<Box<dyn Watcher>>],
-    log: &mut Log,
-    turn: Turn,
-    link: LinkId,
-    packet: &Packet,
-) {
-    if let Some(watchers) = watchers.get_mut(link.0 as usize) {
-        for watcher in watchers {
-            watcher.sent(turn.at, packet);
+    /// Shows a packet that is put on a link to those who want to see it; not what the device is going to cut.
+    #[inline]
+    fn show_sent(&mut self, link: LinkId, id: PacketId) {
+        if self.log.interest.sent || !self.watchers.is_empty() {
+            self.show_sent_to_some(link, id);
         }
     }
-    if log.wants_sent(link) {
-        log.note_sent(turn, link, packet);
+
+    #[inline(never)]
+    fn show_sent_to_some(&mut self, link: LinkId, id: PacketId) {
+        let turn = self.turn();
+        let packet = self.pool.get(id);
+        if packet.meta.gso_segs > 1 && self.links[link.0 as usize].segments_super_packets {
+            return;
+        }
+        for watcher in self.watchers.get_mut(link.0 as usize).into_iter().flatten() {
+            watcher.sent(turn.at, packet);
+        }
+        if self.log.wants_sent(link) {
+            self.log.note_sent(turn, link, packet);
+        }
     }
 }

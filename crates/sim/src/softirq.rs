@@ -282,8 +282,8 @@ impl Partition {
         let (node, socket) = match program {
             Program::Box(way, held) => return self.run_box(way, held),
             Program::Timer(index) => {
-                let app = &self.apps[index as usize];
-                (app.node, app.app.as_ref().and_then(|app| app.report().socket))
+                let state = &self.apps[index as usize];
+                (state.node, state.app.report().socket)
             }
             Program::Ready(ready) => (ready.node, Some(ready.socket.socket)),
         };

@@ -35,8 +35,7 @@ pub(crate) struct Late {
 
 /// An application on its node.
 pub(crate) struct AppState {
-    /// Out of its place only while it is being called.
-    pub app: Option<Box<dyn App>>,
+    pub app: Box<dyn App>,
     pub node: NodeId,
     /// When it wants to be called; before it runs, when it starts.
     pub timer: Instant,
