@@ -45,6 +45,8 @@ pub(crate) struct Partition {
     pub own_count: u32,
     /// Readiness of this moment that no application has heard of yet.
     pub ready: Vec<Ready>,
+    /// Readiness that applications are hearing of.
+    called: Vec<Ready>,
     /// Readiness that applications hear of after the epoch, all at one time.
     pub pending: Vec<Ready>,
     pub pending_at: Instant,
@@ -112,6 +114,7 @@ impl Partition {
             own: BinaryHeap::new(),
             own_count: 0,
             ready: Vec::new(),
+            called: Vec::new(),
             pending: Vec::new(),
             pending_at: Instant::FAR_FUTURE,
             nodes: Vec::new(),
@@ -180,21 +183,17 @@ impl Partition {
 
     /// Applications hear what has become ready.
     pub fn call_ready_apps(&mut self) {
-        let count = self.ready.len();
-        for index in 0..count {
-            let ready = self.ready[index];
+        // What they bring about themselves is the next moment's.
+        core::mem::swap(&mut self.ready, &mut self.called);
+        for index in 0..self.called.len() {
+            let ready = self.called[index];
             if self.apps_run_after > Duration::ZERO {
                 // Else all that happened at this time has come before.
                 self.rank = ready.rank;
             }
             self.notify_app(ready.node, ready.socket);
         }
-        // What they have brought about themselves is the next moment's.
-        if self.ready.len() > count {
-            self.ready.drain(..count);
-        } else {
-            self.ready.clear();
-        }
+        self.called.clear();
     }
 
     /// An application hears that something has become ready, and what its node then has to say is
@@ -208,7 +207,7 @@ impl Partition {
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }
-        self.pump_if_due(node);
+        self.pump_unless_idle(node);
         if self.one_machine {
             self.enter_syscall(node, false);
         }
@@ -330,7 +329,7 @@ impl Partition {
             if self.one_machine {
                 return self.wake_machine(node);
             }
-            self.pump_if_due(node);
+            self.pump_unless_idle(node);
         }
     }
 
@@ -362,7 +361,7 @@ impl Partition {
 
     /// The same where a node mostly has nothing to say.
     #[inline]
-    fn pump_if_due(&mut self, node: NodeId) {
+    fn pump_unless_idle(&mut self, node: NodeId) {
         match self.nodes[node.0 as usize].host.idle_until(self.now) {
             Some(until) => self.rest_until(node, until),
             None => self.pump(node),

@@ -1,6 +1,6 @@
 //! Packets on their way: in one place, by number.
 //!
-//! A packet on a link does not move in memory. Routers that pass it straight on edit it where it
+//! A packet is not moved from hop to hop. Routers that pass it straight on edit it where it
 //! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
 //! latest first, while they are still in the caches.
 

@@ -8,12 +8,12 @@ const TOLD_MOST: u32 = 1_000_000;
 /// So many events one moment may have, and as many again for each node, link and application.
 const EVENTS_PER_MOMENT: u64 = 100_000;
 
-/// What a node has told since it last sent something.
+/// How often a node was asked again since it last sent something.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutSending(u32);
 
 impl WithoutSending {
-    /// It told one thing more.
+    /// It is asked once more.
     #[inline]
     pub fn count(&mut self, now: Instant, node: NodeId) {
         self.0 += 1;

@@ -1,4 +1,4 @@
-//! A packet's way from its node onto a link: counted, shown, cut where the device does so, and on its
+//! A packet's way from its node onto a link: shown, counted, cut where the device does so, and on its
 //! way to arrive, or to be lost.
 
 use crate::due::Due;

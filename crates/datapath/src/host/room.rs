@@ -98,6 +98,12 @@ impl Room {
         }
     }
 
+    /// The room of the first packet in the device comes by itself, and by `now`.
+    #[inline]
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.completes_at <= now
+    }
+
     /// The first packet has left the device.
     #[inline]
     pub fn give(&mut self) -> Charge {
@@ -113,12 +119,6 @@ impl Room {
             (self.holds, self.completes_at) = (false, Instant::FAR_FUTURE);
         }
         left
-    }
-
-    /// Room has come by itself by `now`.
-    #[inline]
-    pub fn is_due(&self, now: Instant) -> bool {
-        self.completes_at <= now
     }
 
     /// The same, if there is no other packet and nobody gets memory back; false, and nothing done,

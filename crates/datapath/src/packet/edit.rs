@@ -66,7 +66,7 @@ impl Packet {
     /// and padding belonged to the old one and go with it.
     #[inline]
     pub fn set_link(&mut self, link: LinkHeader) {
-        if self.link.is_empty() != link.is_empty() {
+        if self.link.len() != link.len() {
             self.meta.len = self.meta.len - self.link.len() + link.len();
         }
         self.link = link;

@@ -2,7 +2,7 @@
 //!
 //! A vector that doubles copies all it holds, and for that time both copies take memory; of a long queue
 //! or of all that is on its way that would be the peak. So the first places grow as in a vector, for most
-//! queues are short, and further ones come a block at a time.
+//! queues are short and little is on its way in most worlds, and further ones come a block at a time.
 
 use super::Packet;
 

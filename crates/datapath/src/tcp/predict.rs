@@ -62,8 +62,8 @@ impl Connection {
     /// Its bytes lie within the window, and in memory that is the socket's already.
     fn has_reserved(&self, seg: &Segment<'_>) -> bool {
         let reserved = self.forward_alloc();
-        // What it takes is more than its bytes, which are known.
         !seg.end_seq.after(self.rcv.nxt + self.rcv.window())
+            // It always takes more than its bytes, which need no working out.
             && seg.len < reserved
             && seg.truesize() <= reserved
     }

@@ -163,7 +163,7 @@ impl Received {
                 (stack_head(overhead), STACK_HEADERS, charged())
             }
         };
-        debug_assert_eq!(truesize, charged(), "it is charged as its buffer takes");
+        debug_assert_eq!(truesize, charged(), "as `truesize_of` says");
         let frags = match memory {
             Memory::Paged | Memory::Piece => 1,
             Memory::TwoPieces => 1 + u8::from(has_small_heads(overhead)),
