@@ -13,13 +13,19 @@ export ACKWRIGHT_RECORD=$work/counts RUSTC_WORKSPACE_WRAPPER=$PWD/profile/rustc.
 cargo build --release --locked -p ackwright --target-dir "$work"
 program=$work/release/ackwright
 run() { "$program" "$@" >/dev/null; }
-LLVM_PROFILE_FILE=$work/bench/%p-%m.profraw run bench a b d-10 c-100 c-1000 c-10000 ft-4 --rounds 1
+of_bench() { LLVM_PROFILE_FILE=$work/bench/%p-%m.profraw run "$@"; }
+of_bench bench a b d-10 c-100 c-1000 c-10000 ft-4 --rounds 1
+for case in a c-1000; do
+  "$program" bench "$case" --print-toml >"$work/$case.toml"
+  of_bench run "$work/$case.toml" --set duration=3s --out "$work/out"
+done
 run run experiments/fat-tree-web-search.toml --set duration=5ms --set measure.sample=5ms --out "$work/out"
 run run experiments/dctcp-incast.toml --set case=dctcp --set mtu=1500 --set time=3s --runs 1 --out "$work/out"
 run reproduce cake-ack-filter --quick --out "$work/out"
 run reproduce multipath --quick --out "$work/out"
 run reproduce lost-retransmit --quick --out "$work/out"
 run vectors "$vectors" || true
-# Much of the rest is done once in each run, or by rare kinds of worlds: what every packet needs counts for more.
-"$profdata" merge --sparse -o profile/hot.profdata --weighted-input=8,"$work/bench" --weighted-input=1,"$work/counts"
+# Much of the rest is done once in each run, or by rare kinds of worlds: what every packet needs counts for more, and lies
+# closer together.
+"$profdata" merge --sparse -o profile/hot.profdata --weighted-input=64,"$work/bench" --weighted-input=1,"$work/counts"
 ls -l profile/hot.profdata
