@@ -36,7 +36,9 @@ pub(super) enum AckVerdict {
 }
 
 impl Connection {
-    /// Digests the ACK of a segment.
+    /// Digests the ACK of a segment. Not in line: what data and ACKs need then lies apart, and is missed less often in the
+    /// instruction cache.
+    #[inline(never)]
     pub(super) fn ack_in(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> AckVerdict {
         let ack = seg.tcp.ack;
         // RFC 9293 section 3.10.7.4: only SND.UNA =< SEG.ACK =< SND.NXT says something of our queue.
