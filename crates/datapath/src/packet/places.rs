@@ -1,44 +1,37 @@
-//! Places for packets, by number, in memory that never moves once it is large.
+//! Places for packets, by number, in one piece of memory.
 //!
-//! A vector that doubles copies all it holds, and for that time both copies take memory; of a long queue
-//! or of all that is on its way that would be the peak. So the first places grow as in a vector, for most
-//! queues are short and little is on its way in most worlds, and further ones come a block at a time.
+//! Packets are looked at several times a hop, so finding one must cost a multiplication and no more. A vector that
+//! doubles would do, but it copies all it holds, and for that time both copies take memory; of a long queue or
+//! of all that is on its way that would be the peak. So what has become large asks for many times as
+//! much: operating systems give memory when it is first written to, and what is not used costs nothing.
 
 use super::Packet;
 
-/// So many places grow as in a vector.
-const FIRST: usize = 4096;
-/// So many numbers belong to a block, so that finding a place is a shift and a mask.
-const NUMBERS: usize = 16_384;
-/// Places in a block: what with the search for a multiple of 64 bytes just fits in 3 MiB, of which only those
-/// used so far take memory. An allocator may round what is larger up by half a megabyte. In smaller blocks, what
-/// allocators need for themselves counts.
-const BLOCK: usize = NUMBERS - 1;
-/// The first places grow by this part of them: before the wire of a host there are one or two packets, or
+/// So many places are few: they grow by a part of them.
+const FEW: usize = 4096;
+/// Few places grow by this part of them: before the wire of a host there are one or two packets, or
 /// as many as a first window has, and there may be many hosts.
 const STEP: usize = 4;
+/// Where there are more, room for so many times as many is asked for.
+const FACTOR: usize = 16;
 
-/// Places for packets, numbered from 0, in large numbers with gaps; there are never fewer than there were.
+/// Places for packets, numbered from 0; there are never fewer than there were.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    first: Vec<Packet>,
-    further: Vec<Vec<Packet>>,
+    packets: Vec<Packet>,
 }
 
 impl Places {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
-        match self.further.last() {
-            None => self.first.len(),
-            Some(last) => FIRST + (self.further.len() - 1) * BLOCK + last.len(),
-        }
+        self.packets.len()
     }
 
     /// True if there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.first.is_empty()
+        self.packets.is_empty()
     }
 
     /// One more place.
@@ -46,26 +39,21 @@ impl Places {
     /// # Panics
     /// There are as many as numbers.
     pub fn add(&mut self) -> u32 {
-        self.block_with_room().push(Packet::default());
-        let number = match self.further.last() {
-            None => self.first.len() - 1,
-            Some(last) => FIRST + (self.further.len() - 1) * NUMBERS + last.len() - 1,
-        };
-        u32::try_from(number).expect("no more packets than numbers")
+        if self.packets.len() == self.packets.capacity() {
+            self.grow();
+        }
+        self.packets.push(Packet::default());
+        u32::try_from(self.packets.len() - 1).expect("no more packets than numbers")
     }
 
-    fn block_with_room(&mut self) -> &mut Vec<Packet> {
-        let places = self.first.len();
-        if places < FIRST && places == self.first.capacity() {
-            self.first.reserve_exact((places / STEP).clamp(1, FIRST - places));
+    fn grow(&mut self) {
+        let places = self.packets.len();
+        if places < FEW {
+            self.packets.reserve_exact((places / STEP).clamp(1, FEW - places));
+        } else if self.packets.try_reserve_exact((FACTOR - 1) * places).is_err() {
+            // Some systems promise no more than they have.
+            self.packets.reserve(1);
         }
-        if places < FIRST {
-            return &mut self.first;
-        }
-        if self.further.last().is_none_or(|last| last.len() == BLOCK) {
-            self.further.push(Vec::with_capacity(BLOCK));
-        }
-        self.further.last_mut().expect("one with room")
     }
 
     /// What lies in a place.
@@ -74,12 +62,7 @@ impl Places {
     /// There is no such place.
     #[inline]
     pub fn get(&self, number: u32) -> &Packet {
-        let index = number as usize;
-        if index < self.first.len() {
-            return &self.first[index];
-        }
-        let index = index - FIRST;
-        &self.further[index / NUMBERS][index % NUMBERS]
+        &self.packets[number as usize]
     }
 
     /// What lies in a place, to be changed.
@@ -88,12 +71,7 @@ impl Places {
     /// There is no such place.
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> &mut Packet {
-        let index = number as usize;
-        if index < self.first.len() {
-            return &mut self.first[index];
-        }
-        let index = index - FIRST;
-        &mut self.further[index / NUMBERS][index % NUMBERS]
+        &mut self.packets[number as usize]
     }
 }
 
@@ -102,23 +80,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_with_their_packets_over_many_blocks() {
+    fn packets_stay_in_their_places_while_there_come_to_be_many() {
         let mut places = Places::default();
         assert!(places.is_empty());
-        let mut numbers = Vec::new();
-        for count in 1..=FIRST + 3 * BLOCK + 5 {
-            let number = places.add();
-            assert_eq!(places.len(), count);
+        let many = (FEW * FACTOR + 5) as u32;
+        for number in 0..many {
+            assert_eq!(places.add(), number);
             places.get_mut(number).meta.len = number;
-            numbers.push(number);
         }
-        assert!(numbers.is_sorted_by(|before, after| before < after));
-        assert!(numbers.iter().all(|&number| places.get(number).meta.len == number));
+        assert_eq!(places.len(), many as usize);
+        assert!((0..many).all(|number| places.get(number).meta.len == number));
     }
 
     #[test]
-    fn a_block_fits_in_whole_steps_of_an_allocator() {
-        let with_alignment = BLOCK * size_of::<Packet>() + align_of::<Packet>() - 1;
-        assert_eq!(with_alignment.next_multiple_of(1 << 18), 3 << 20);
+    fn few_places_take_little_more_than_they_need_and_many_are_seldom_copied() {
+        let mut places = Places::default();
+        let mut copies = 0;
+        for count in 1..=FEW * FACTOR {
+            let before = places.packets.capacity();
+            places.add();
+            let room = places.packets.capacity();
+            assert!(count > FEW || room <= count + count / STEP + 1, "{room} for {count}");
+            copies += usize::from(count > FEW && room != before);
+        }
+        assert_eq!(copies, 1);
     }
 }
