@@ -15,7 +15,6 @@ use datapath::prefetch::{prefetch, prefetch_at};
 const PACKET: usize = 24;
 const ELSEWHERE: usize = 13;
 const ROUTE: usize = 8;
-const REST: usize = 4;
 
 /// A host counts as so many packets.
 const PACKETS_PER_HOST: usize = 32;
@@ -57,16 +56,20 @@ impl Partition {
         if let Some((_, packet)) = arrival(ROUTE) {
             self.prefetch_link_behind(router, node.host.prefetch(PrefetchStep::Route(packet)));
         }
-        if let Some((_, packet)) = arrival(REST) {
-            node.host.prefetch(PrefetchStep::Rest(packet));
-        }
     }
 
     /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
     /// one.
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
+        let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
+        // Nothing of this one is looked at: it is not there yet.
+        if let Some(entry) = entry(4) {
+            let node = &self.nodes[entry.node().0 as usize];
+            prefetch(&node.wake);
+            node.host.prefetch(PrefetchStep::Host);
+        }
         let host = |ahead: usize| {
-            let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
+            let entry = entry(ahead)?;
             let node = &self.nodes[entry.node().0 as usize];
             (!node.host.forwarding).then_some((entry, node))
         };
@@ -74,10 +77,6 @@ impl Partition {
             let (entry, node) = host(ahead)?;
             Some((entry, node, self.pool.get(entry.arriving()?)))
         };
-        if let Some((_, node)) = host(4) {
-            prefetch(&node.wake);
-            node.host.prefetch(PrefetchStep::Host);
-        }
         if let Some((entry, node, packet)) = arrival(3) {
             node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
             prefetch_at(&node.links, 0);
@@ -88,8 +87,8 @@ impl Partition {
             self.prefetch_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }
-        if let Some((_, node, packet)) = arrival(1) {
-            node.host.prefetch(PrefetchStep::Rest(packet));
+        if let Some((_, node)) = host(1) {
+            node.host.prefetch(PrefetchStep::Rest);
             if let Some(state) = self.apps.get(node.likely_app()) {
                 state.app.prefetch();
             }

@@ -67,7 +67,6 @@ pub struct PortStats {
 pub struct HostPort {
     /// What the driver set.
     pub config: PortConfig,
-    qdisc: Box<Sched>,
     /// Counters.
     pub stats: PortStats,
     pub(super) room: Room,
@@ -81,6 +80,8 @@ pub struct HostPort {
     pub(super) freed: Option<Charge>,
     /// Packets that never reached the queue: the memory that all ports share had no room.
     pub(super) refused: u64,
+    /// Beside the rest: nothing has to come from memory before it is known where this lies.
+    qdisc: Sched,
 }
 
 /// A super-packet on its way to a device that wants segments. What the device has no room for
@@ -123,7 +124,6 @@ impl HostPort {
         let qdisc = Fifo::new(FifoKind::Packets(config.queue_limit)).into();
         Self {
             config,
-            qdisc: Box::new(qdisc),
             rx: None,
             cutting: None,
             stats: PortStats::default(),
@@ -131,6 +131,7 @@ impl HostPort {
             listed: false,
             freed: None,
             refused: 0,
+            qdisc,
         }
     }
 
@@ -393,11 +394,6 @@ impl HostPort {
     pub(super) fn prefetch(&self) {
         prefetch(&self.config);
         prefetch(&self.stats);
-    }
-
-    /// The caches are asked for the queue.
-    #[inline]
-    pub(super) fn prefetch_queue(&self) {
         self.qdisc.prefetch();
     }
 

@@ -23,21 +23,21 @@ pub enum PrefetchStep<'a> {
     Packet(Port, &'a Packet),
     /// Where the packet, or what answers it, will leave; or the connection.
     Route(&'a Packet),
-    /// What lies behind those.
-    Rest(&'a Packet),
+    /// What lies behind the connection.
+    Rest,
 }
 
 impl Host {
-    /// Asks the caches for one step of what an arrival will need. Gives the port by which the packet,
-    /// or what answers it, will leave as a rule: its link will be needed, too. Each step has a function
-    /// of its own, so that nothing is asked where it is known which one it is.
+    /// Asks the caches for one step of what an arrival will need. Gives a port: at the step
+    /// [`Route`](PrefetchStep::Route) that by which the packet, or what answers it, will leave as a rule, for its link will
+    /// be needed, too. Each step has a function of its own, so that nothing is asked where it is known which one it is.
     #[inline]
     pub fn prefetch(&self, ahead: PrefetchStep<'_>) -> Port {
         match ahead {
             PrefetchStep::Host => self.prefetch_host(),
             PrefetchStep::Packet(port, packet) => self.prefetch_shared(port, packet),
             PrefetchStep::Route(packet) => self.prefetch_route(packet),
-            PrefetchStep::Rest(packet) => self.prefetch_rest(packet),
+            PrefetchStep::Rest => self.prefetch_rest(),
         }
     }
 
@@ -81,18 +81,12 @@ impl Host {
     }
 
     #[inline(never)]
-    fn prefetch_rest(&self, packet: &Packet) -> Port {
-        let out = self.likely_port(packet);
-        if let Some(port) = self.ports.get(usize::from(out.0)) {
-            port.prefetch_queue();
-        }
-        if !self.forwarding
-            && let Some(socket) = self.likely_connection()
-        {
+    fn prefetch_rest(&self) -> Port {
+        if let Some(socket) = self.likely_connection() {
             socket.connection.prefetch();
             self.socket_timers.prefetch(self.lent_last);
         }
-        out
+        Port(0)
     }
 
     /// The [index](super::SocketId::index) of the socket that the next packet is for, as a rule.
