@@ -12,6 +12,8 @@ use crate::draw::circle;
 
 /// Rate of every link but the bottleneck, Mbit/s.
 const ACCESS_MBIT: u64 = 10_000;
+/// So many hosts of a side are at one router: it has 65,536 ports at most.
+const HOSTS_MOST: u32 = 50_000;
 /// Delay of each link of a fat tree.
 const FAT_TREE_DELAY: Duration = Duration::from_micros(1);
 /// Queue of each port of its switches, bytes.
@@ -36,18 +38,46 @@ pub(super) fn dumbbell(case: &Bottleneck) -> Blueprint {
     let mut net = Blueprint::default();
     let near = net.node("near".to_string(), true);
     let far = net.node("far".to_string(), true);
-    let micros = Duration::from_micros;
-    let middle = net.wire([near, far], case.mbit, micros(case.rtt_us * 2 / 5));
+    let middle = net.wire([near, far], case.mbit, Duration::from_micros(case.rtt_us * 2 / 5));
     net.wires[middle].queues[0] = Some(FifoKind::Packets(case.queue));
-    let access = micros(case.rtt_us / 20);
+    let (mut from_side, mut to_side) = (Side::new("n", near, case), Side::new("f", far, case));
     for flow in 0..case.flows {
-        let from = net.node(format!("s{flow}"), false);
-        net.wire([from, near], ACCESS_MBIT, access);
-        let to = net.node(format!("r{flow}"), false);
-        net.wire([far, to], ACCESS_MBIT, access);
+        let from = from_side.host(&mut net, format!("s{flow}"), true);
+        let to = to_side.host(&mut net, format!("r{flow}"), false);
         net.flows.push(Transfer { from, to, start: case.stagger * u64::from(flow) });
     }
     net
+}
+
+/// One side of a dumbbell: its hosts are at the router, or at switches there where it has not got ports for them all.
+struct Side<'a> {
+    name: &'a str,
+    router: usize,
+    case: &'a Bottleneck,
+    /// Where the next host goes, and how many are there.
+    switch: (usize, u32),
+}
+
+impl<'a> Side<'a> {
+    fn new(name: &'a str, router: usize, case: &'a Bottleneck) -> Self {
+        Self { name, router, case, switch: (router, 0) }
+    }
+
+    /// A host more, whose wire begins at it or ends there.
+    fn host(&mut self, net: &mut Blueprint, name: String, sends: bool) -> usize {
+        let tiers = if self.case.flows > HOSTS_MOST { 2 } else { 1 };
+        let delay = Duration::from_micros(self.case.rtt_us / 20 / tiers);
+        let ends = |inner: usize, outer: usize| if sends { [outer, inner] } else { [inner, outer] };
+        if tiers == 2 && self.switch.1 % HOSTS_MOST == 0 {
+            let switch = net.node(format!("{}{}", self.name, self.switch.1 / HOSTS_MOST), true);
+            net.wire(ends(self.router, switch), self.case.mbit, delay);
+            self.switch.0 = switch;
+        }
+        self.switch.1 += 1;
+        let host = net.node(name, false);
+        net.wire(ends(self.switch.0, host), ACCESS_MBIT, delay);
+        host
+    }
 }
 
 /// Many hosts, one router, one receiver.
@@ -169,5 +199,38 @@ mod tests {
         assert!(heard.iter().enumerate().all(|(from, to)| from != *to));
         heard.sort_unstable();
         assert_eq!(heard, (0..128).collect::<Vec<_>>());
+    }
+
+    fn dumbbell_of(flows: u32) -> Blueprint {
+        dumbbell(&Bottleneck {
+            flows,
+            mbit: 100,
+            rtt_us: 20_000,
+            queue: 9,
+            stagger: Duration::ZERO,
+        })
+    }
+
+    #[test]
+    fn no_router_of_a_large_dumbbell_has_more_ports_than_there_can_be() {
+        let net = dumbbell_of(2 * HOSTS_MOST);
+        let mut ports = vec![0_usize; net.nodes.len()];
+        net.wires.iter().flat_map(|wire| wire.ends).for_each(|end| ports[end] += 1);
+        assert_eq!(ports.iter().max(), Some(&(HOSTS_MOST as usize + 1)));
+        assert!(HOSTS_MOST < u32::from(u16::MAX));
+        assert_eq!(net.nodes.iter().filter(|node| node.router).count(), 2 + 2 * 2);
+    }
+
+    #[test]
+    fn a_way_through_a_dumbbell_takes_as_long_with_switches_as_without() {
+        for (flows, wires) in [(1, 3), (HOSTS_MOST + 1, 5)] {
+            let net = dumbbell_of(flows);
+            let (mut at, mut way) = (net.flows[0].to, Vec::new());
+            while let Some(wire) = net.wires.iter().find(|wire| wire.ends[1] == at) {
+                way.push(wire.delay.as_nanos());
+                at = wire.ends[0];
+            }
+            assert_eq!((way.len(), way.iter().sum::<u64>()), (wires, 10_000_000), "{flows} flows");
+        }
     }
 }
