@@ -68,7 +68,7 @@ impl<'a> Side<'a> {
         let tiers = if self.case.flows > HOSTS_MOST { 2 } else { 1 };
         let delay = Duration::from_micros(self.case.rtt_us / 20 / tiers);
         let ends = |inner: usize, outer: usize| if sends { [outer, inner] } else { [inner, outer] };
-        if tiers == 2 && self.switch.1 % HOSTS_MOST == 0 {
+        if tiers == 2 && self.switch.1.is_multiple_of(HOSTS_MOST) {
             let switch = net.node(format!("{}{}", self.name, self.switch.1 / HOSTS_MOST), true);
             net.wire(ends(self.router, switch), self.case.mbit, delay);
             self.switch.0 = switch;
