@@ -54,13 +54,15 @@ struct Side<'a> {
     name: &'a str,
     router: usize,
     case: &'a Bottleneck,
-    /// Where the next host goes, and how many are there.
-    switch: (usize, u32),
+    /// Where the next host goes: the router, or the latest switch.
+    at: usize,
+    /// How many hosts there are on this side.
+    hosts: u32,
 }
 
 impl<'a> Side<'a> {
     fn new(name: &'a str, router: usize, case: &'a Bottleneck) -> Self {
-        Self { name, router, case, switch: (router, 0) }
+        Self { name, router, case, at: router, hosts: 0 }
     }
 
     /// A host more, whose wire begins at it or ends there.
@@ -68,14 +70,13 @@ impl<'a> Side<'a> {
         let tiers = if self.case.flows > HOSTS_MOST { 2 } else { 1 };
         let delay = Duration::from_micros(self.case.rtt_us / 20 / tiers);
         let ends = |inner: usize, outer: usize| if sends { [outer, inner] } else { [inner, outer] };
-        if tiers == 2 && self.switch.1.is_multiple_of(HOSTS_MOST) {
-            let switch = net.node(format!("{}{}", self.name, self.switch.1 / HOSTS_MOST), true);
-            net.wire(ends(self.router, switch), self.case.mbit, delay);
-            self.switch.0 = switch;
+        if tiers == 2 && self.hosts.is_multiple_of(HOSTS_MOST) {
+            self.at = net.node(format!("{}{}", self.name, self.hosts / HOSTS_MOST), true);
+            net.wire(ends(self.router, self.at), self.case.mbit, delay);
         }
-        self.switch.1 += 1;
+        self.hosts += 1;
         let host = net.node(name, false);
-        net.wire(ends(self.switch.0, host), ACCESS_MBIT, delay);
+        net.wire(ends(self.at, host), ACCESS_MBIT, delay);
         host
     }
 }
