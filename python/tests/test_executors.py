@@ -56,7 +56,10 @@ def cluster() -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Deadly:
-    """A folder whose first file waits to see its process killed; then it is an ordinary one."""
+    """A folder whose first file waits to see its process killed; then it is an ordinary one.
+
+    The process leaves half a file, as one does that is killed while it copies.
+    """
 
     path: str
     event: str
@@ -67,6 +70,8 @@ class Deadly:
         ordinary = _storage.Folder(self.path)
         if not event.exists():
             ordinary.put(source, names[:1])
+            first = Path(self.path) / names[0]
+            first.with_name(f".{first.name}.{os.getpid()}.part").write_bytes(b"half")
             aside = event.with_suffix(".part")
             aside.write_text(str(os.getpid()))
             os.replace(aside, event)

@@ -271,6 +271,14 @@ impl Store {
         earlier::program(root)
     }
 
+    /// Removes what other processes have left half-written: they have all ended.
+    ///
+    /// # Errors
+    /// When a directory cannot be read, or a file not be removed.
+    pub fn remove_parts(&self) -> Result<(), Error> {
+        earlier::remove_parts(&self.root)
+    }
+
     /// Lists files that others write, or have written.
     ///
     /// # Errors

@@ -108,8 +108,10 @@ impl Collection {
         Ok(true)
     }
 
-    /// Writes what is of all runs together, and returns those that are there.
+    /// Writes what is of all runs together, and returns those that are there. No process makes runs any
+    /// more: what one that was killed has left half-written goes.
     fn finish(&self, py: Python<'_>) -> PyResult<Runs> {
+        self.output.store().remove_parts().map_err(|error| errors::store(py, &error))?;
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let all = self.places().count();
         let missing = all - runs.len();

@@ -98,12 +98,8 @@ pub fn program(root: &Path) -> Option<String> {
 /// Other files lie among it.
 pub fn find(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
     let known = names(root)?;
-    let mut ours = Vec::new();
-    let mut directories = Vec::new();
-    for name in RESULTS {
-        walk(root, name, 0, &mut ours, &mut directories)?;
-    }
-    let (files, foreign): (Vec<String>, Vec<String>) = ours
+    let (there, directories) = all(root)?;
+    let (files, foreign): (Vec<String>, Vec<String>) = there
         .into_iter()
         .partition(|name| known.contains(name) || is_part(name) || is_of_listed_run(name, &known));
     if let Some(name) = foreign.first() {
@@ -111,6 +107,19 @@ pub fn find(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
         return Err(Error::refused(&root.join(name), why));
     }
     Ok((files, directories))
+}
+
+/// Removes what processes that were killed have left of files below `root`.
+///
+/// # Errors
+/// When a directory cannot be read, or a file not be removed.
+pub fn remove_parts(root: &Path) -> Result<(), Error> {
+    let (files, _) = all(root)?;
+    for name in files.iter().filter(|name| is_part(name)) {
+        let path = root.join(name);
+        fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
+    }
+    Ok(())
 }
 
 /// Removes what an earlier run has written below `root`, but for what is in `keep`; returns how
@@ -127,6 +136,17 @@ pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
         let _ = fs::remove_dir(root.join(name));
     }
     Ok(gone.iter().filter(|name| !is_part(name)).count())
+}
+
+/// All files below `root` that are called as results are, and all directories, each before those in
+/// it.
+fn all(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
+    let mut files = Vec::new();
+    let mut directories = Vec::new();
+    for name in RESULTS {
+        walk(root, name, 0, &mut files, &mut directories)?;
+    }
+    Ok((files, directories))
 }
 
 /// The names on the list of an earlier run. A last line that was cut off is of a file that was

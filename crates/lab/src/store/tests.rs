@@ -163,6 +163,25 @@ fn results_replace_those_of_an_earlier_run_and_nothing_else() {
     fs::remove_dir_all(root).unwrap();
 }
 
+#[test]
+fn what_other_processes_left_half_written_goes() {
+    let root = scratch("parts");
+    let (store, _) = Store::results(&root, "test").unwrap();
+    store.write("series/a-seed-1/flow-f.parquet", b"whole").unwrap();
+    let half = ["runs/.a-seed-1.json.0f.part", "series/a-seed-1/.flow-f.parquet.1e.part"];
+    // What is not called as results are may be anybody's.
+    let others = [".mine.part", "notes/.mine.part"];
+    for name in half.iter().chain(&others) {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), b"half").unwrap();
+    }
+    store.remove_parts().unwrap();
+    assert!(half.iter().all(|name| !root.join(name).exists()));
+    assert!(others.iter().all(|name| root.join(name).exists()));
+    assert!(root.join("series/a-seed-1/flow-f.parquet").exists());
+    fs::remove_dir_all(root).unwrap();
+}
+
 /// A worker that was killed has written some files of its run, and nobody has listed them: the next results replace them.
 #[test]
 fn files_of_a_run_that_was_expected_are_ours() {
