@@ -54,7 +54,7 @@ impl Partition {
             node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
         }
         if let Some((_, packet)) = arrival(ROUTE) {
-            self.prefetch_link_behind(router, node.host.prefetch(PrefetchStep::Route(packet)));
+            self.prefetch_link_behind(router, node.host.prefetch_way(packet));
         }
     }
 
@@ -83,7 +83,7 @@ impl Partition {
             prefetch_at(&node.owners, 0);
         }
         if let Some((entry, node, packet)) = arrival(2) {
-            let out = node.host.prefetch(PrefetchStep::Route(packet));
+            let out = node.host.prefetch_way(packet);
             self.prefetch_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }

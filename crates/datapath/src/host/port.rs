@@ -389,11 +389,16 @@ impl HostPort {
         }
     }
 
-    /// The caches are asked for what every packet needs here.
+    /// The caches are asked for what every packet needs that arrives or leaves here.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.config);
         prefetch(&self.stats);
+    }
+
+    /// The same for what those need besides that leave here.
+    #[inline]
+    pub(super) fn prefetch_qdisc(&self) {
         self.qdisc.prefetch();
     }
 

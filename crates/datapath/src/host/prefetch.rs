@@ -13,7 +13,8 @@ use crate::tcp::Connection;
 use core::mem::offset_of;
 use core::ops::Range;
 
-/// What of a host is about to be needed, in the order of the steps.
+/// What of a host is about to be needed, in the order of the steps; before the last of them stands
+/// [`prefetch_way`](Host::prefetch_way).
 #[derive(Clone, Copy, Debug)]
 pub enum PrefetchStep<'a> {
     /// The host itself. A router, whose turn it often is, is near anyway.
@@ -21,55 +22,59 @@ pub enum PrefetchStep<'a> {
     /// For this packet, which arrives on this port: the port, the route, or what all connections
     /// share.
     Packet(Port, &'a Packet),
-    /// Where the packet, or what answers it, will leave; or the connection.
-    Route(&'a Packet),
     /// What lies behind the connection.
     Rest,
 }
 
 impl Host {
-    /// Asks the caches for one step of what an arrival will need. Gives a port: at the step
-    /// [`Route`](PrefetchStep::Route) that by which the packet, or what answers it, will leave as a rule, for its link will
-    /// be needed, too. Each step has a function of its own, so that nothing is asked where it is known which one it is.
+    /// Asks the caches for one step of what an arrival will need. Each step has a function of its own, so
+    /// that nothing is asked where it is known which one it is.
     #[inline]
-    pub fn prefetch(&self, ahead: PrefetchStep<'_>) -> Port {
+    pub fn prefetch(&self, ahead: PrefetchStep<'_>) {
         match ahead {
             PrefetchStep::Host => self.prefetch_host(),
             PrefetchStep::Packet(port, packet) => self.prefetch_shared(port, packet),
-            PrefetchStep::Route(packet) => self.prefetch_route(packet),
             PrefetchStep::Rest => self.prefetch_rest(),
         }
     }
 
     #[inline(never)]
-    fn prefetch_host(&self) -> Port {
+    fn prefetch_host(&self) {
         let rest = offset_of!(Self, sockets) + Sockets::OFTEN_USED;
         prefetch_part!(self, Self, routes_version, 0..rest);
-        Port(0)
     }
 
     #[inline(never)]
-    fn prefetch_shared(&self, at: Port, packet: &Packet) -> Port {
-        if let Some(port) = self.ports.get(usize::from(at.0)) {
+    fn prefetch_shared(&self, at: Port, packet: &Packet) {
+        let port = self.ports.get(usize::from(at.0));
+        if let Some(port) = port {
             port.prefetch();
         }
         if self.forwarding {
             if let Network::Ipv4(ip) = &packet.network {
                 self.route_cache.prefetch(ip.dst);
             }
-        } else if let Some(stack) = &self.tcp {
+            return;
+        }
+        // What answers it leaves where it came from, as a rule.
+        if let Some(port) = port {
+            port.prefetch_qdisc();
+        }
+        if let Some(stack) = &self.tcp {
             stack.prefetch();
             self.sockets.prefetch(self.lent_last);
         }
-        at
     }
 
+    /// Asks the caches for where the packet, or what answers it, will leave, or for the connection. Gives
+    /// the port by which it will leave as a rule: its link will be needed, too.
     #[inline(never)]
-    fn prefetch_route(&self, packet: &Packet) -> Port {
+    pub fn prefetch_way(&self, packet: &Packet) -> Port {
         let out = self.likely_port(packet);
         if self.forwarding {
             if let Some(port) = self.ports.get(usize::from(out.0)) {
                 port.prefetch();
+                port.prefetch_qdisc();
             }
         } else if let Some(socket) = self.likely_connection() {
             let front = offset_of!(ConnectionSocket, connection);
@@ -81,12 +86,11 @@ impl Host {
     }
 
     #[inline(never)]
-    fn prefetch_rest(&self) -> Port {
+    fn prefetch_rest(&self) {
         if let Some(socket) = self.likely_connection() {
             socket.connection.prefetch();
             self.socket_timers.prefetch(self.lent_last);
         }
-        Port(0)
     }
 
     /// The [index](super::SocketId::index) of the socket that the next packet is for, as a rule.
