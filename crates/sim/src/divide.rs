@@ -172,10 +172,6 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
         all[part].names.apps.push(name);
         all[part].apps.push(app);
     }
-    for (link, list) in (0..).zip(take(&mut whole.watchers)) {
-        let At { part, index } = places.link(LinkId(link));
-        all[part].watch(LinkId(index), list);
-    }
     for node in all.iter_mut().flat_map(|part| &mut part.nodes) {
         node.renumber(|link| LinkId(places.link(link).index), |app| places.app(app).index);
     }
@@ -249,9 +245,6 @@ pub(crate) fn join(shares: Vec<Share>, places: &Places, width: u64) -> Share {
         }
         for app in &mut part.apps {
             app.node = names.node(app.node);
-        }
-        for (link, list) in (0..).zip(take(&mut part.watchers)) {
-            whole.watch(names.link(LinkId(link)), list);
         }
         let node = |node| At { part: 0, index: names.node(node).0 };
         hand_over(&mut part, core::slice::from_mut(&mut whole), node, |id| names.event(id));

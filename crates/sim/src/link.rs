@@ -5,6 +5,7 @@
 //! later: what is on the way waits in the calendar. What a link without a rate takes leaves at once.
 
 use crate::impairment::{Delivery, Impairments};
+use crate::record::Watchers;
 use crate::rules::{Direction, Rule, Rules};
 use crate::schedule::{Place, Schedule};
 use datapath::node::Port;
@@ -86,6 +87,8 @@ pub struct Link {
     impairments: Option<Box<Impairments>>,
     /// It changes. Its rate is none then, or its delay the least that there will be.
     place: Option<Box<Place>>,
+    /// Who sees what is put on it.
+    pub(crate) watchers: Option<Box<Watchers>>,
     veth: bool,
     pub(crate) up: bool,
     /// Super-packets are cut here.
@@ -162,6 +165,7 @@ impl Link {
             // Epochs are as long as the shortest delay that there will be.
             delay: schedule.and_then(|schedule| schedule.least_delay()).unwrap_or(config.delay),
             place: schedule.map(|schedule| Box::new(Place::new(Arc::clone(schedule)))),
+            watchers: None,
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,
             ring: VecDeque::new(),

@@ -87,7 +87,7 @@ pub(crate) struct Records {
     packets: Vec<Packet>,
     events: Vec<Event>,
     /// What has arrived, if somebody wants to know.
-    arrivals: Fingerprint,
+    pub arrivals: Fingerprint,
     /// Time and place in `seen`, in the order in which it is shown.
     order: Vec<u64>,
     sorter: Sorter<u64>,
@@ -132,13 +132,8 @@ impl Log {
         self.records.keep(turn, packet, |packet| What::Sent(link, packet));
     }
 
-    /// A packet has arrived, on a link that the whole world calls `name`: it is noted as it is wanted.
-    #[inline]
-    pub fn note_arrival(&mut self, turn: Turn, (link, name): (LinkId, LinkId), packet: &Packet) {
-        if self.interest.digests {
-            self.records.arrivals.note_arrival(turn.at, name, packet);
-        }
-        if self.interest.delivered && self.links[link.0 as usize] {
+    pub fn note_delivered(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+        if self.links[link.0 as usize] {
             self.records.keep(turn, packet, |packet| What::Delivered(link, packet));
         }
     }

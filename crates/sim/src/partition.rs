@@ -12,7 +12,7 @@ use crate::log::{Log, Rank, Turn};
 use crate::machine::Machine;
 use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
-use crate::record::{DropPlace, Watcher};
+use crate::record::{DropPlace, Interest};
 use crate::state::{AppState, NodeState};
 use crate::world::WorldStats;
 use apps::{App, AppCx, NO_APP};
@@ -58,8 +58,6 @@ pub(crate) struct Partition {
     pub apps: Vec<AppState>,
     /// What is elsewhere, if anything is.
     pub border: Option<Box<Border>>,
-    /// By link: those who see what is put on it.
-    pub watchers: Vec<Vec<Box<dyn Watcher>>>,
     /// Where packets go that leave for another partition.
     pub away: Vec<Away>,
     /// Those packets, by partition, and when the first of them arrives.
@@ -123,7 +121,6 @@ impl Partition {
             pool,
             apps: Vec::new(),
             border: None,
-            watchers: Vec::new(),
             away: Vec::new(),
             out: Vec::new(),
             out_at: Instant::FAR_FUTURE,
@@ -149,15 +146,6 @@ impl Partition {
         } else {
             self.calendar.push(due);
         }
-    }
-
-    /// These see what is put on a link.
-    pub fn watch(&mut self, link: LinkId, mut watchers: Vec<Box<dyn Watcher>>) {
-        let index = link.0 as usize;
-        if index >= self.watchers.len() {
-            self.watchers.resize_with(index + 1, Vec::new);
-        }
-        self.watchers[index].append(&mut watchers);
     }
 
     /// A packet comes from another partition.
@@ -290,9 +278,13 @@ impl Partition {
     /// Shows what arrives to those who want to see it; true if it goes no further than that.
     #[inline]
     pub fn is_seen_only(&mut self, id: LinkId, packet: PacketId) -> bool {
-        if self.log.interest.delivered | self.log.interest.digests {
-            let names = (id, self.names.link(id));
-            self.log.note_arrival(self.turn(), names, self.pool.get(packet));
+        let Interest { delivered, digests, .. } = self.log.interest;
+        if digests {
+            let link = self.names.link(id);
+            self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
+        }
+        if delivered {
+            self.log.note_delivered(self.turn(), id, self.pool.get(packet));
         }
         self.is_handed_out(id, packet)
     }

@@ -7,6 +7,7 @@ use datapath::trace::Event;
 use datapath::units::Instant;
 use std::any::Any;
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::AddAssign;
 use std::rc::Rc;
 
@@ -100,6 +101,16 @@ pub trait Observer {
 pub trait Watcher: Any + Send {
     /// A packet was put on the link.
     fn sent(&mut self, now: Instant, packet: &Packet);
+}
+
+/// All who watch a link.
+#[derive(Default)]
+pub(crate) struct Watchers(pub Vec<Box<dyn Watcher>>);
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} watchers", self.0.len())
+    }
 }
 
 /// Lets the caller keep a hand on an observer that the world also has.

@@ -4,7 +4,7 @@
 use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
-use crate::link::{LinkId, NodeId, Transmission};
+use crate::link::{Link, LinkId, NodeId, Transmission};
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
 use datapath::node::Port;
@@ -125,23 +125,23 @@ impl Partition {
     /// Shows a packet that is put on a link to those who want to see it; not what the device is going to cut.
     #[inline]
     fn show_sent(&mut self, link: LinkId, id: PacketId) {
-        if self.log.interest.sent || !self.watchers.is_empty() {
+        if self.log.interest.sent || self.links[link.0 as usize].watchers.is_some() {
             self.show_sent_to_some(link, id);
         }
     }
 
     #[inline(never)]
     fn show_sent_to_some(&mut self, link: LinkId, id: PacketId) {
-        let turn = self.turn();
+        let Link { segments_super_packets, watchers, .. } = &mut self.links[link.0 as usize];
         let packet = self.pool.get(id);
-        if packet.meta.gso_segs > 1 && self.links[link.0 as usize].segments_super_packets {
+        if packet.meta.gso_segs > 1 && *segments_super_packets {
             return;
         }
-        for watcher in self.watchers.get_mut(link.0 as usize).into_iter().flatten() {
-            watcher.sent(turn.at, packet);
+        for watcher in watchers.iter_mut().flat_map(|all| &mut all.0) {
+            watcher.sent(self.now, packet);
         }
         if self.log.wants_sent(link) {
-            self.log.note_sent(turn, link, packet);
+            self.log.note_sent(self.turn(), link, self.pool.get(id));
         }
     }
 }

@@ -326,13 +326,15 @@ impl World {
     /// other links.
     pub fn watch(&mut self, link: LinkId, watcher: Box<dyn Watcher>) {
         let at = self.places.link(link);
-        self.shares[at.part].part.watch(LinkId(at.index), vec![watcher]);
+        let link = &mut self.shares[at.part].part.links[at.index as usize];
+        link.watchers.get_or_insert_default().0.push(watcher);
     }
 
     /// The first of this type that [watches](Self::watch) a link.
     pub fn watcher<T: Watcher>(&self, link: LinkId) -> Option<&T> {
         let at = self.places.link(link);
-        let mut all = self.shares[at.part].part.watchers.get(at.index as usize)?.iter();
+        let link = &self.shares[at.part].part.links[at.index as usize];
+        let mut all = link.watchers.as_ref()?.0.iter();
         all.find_map(|watcher| (&**watcher as &dyn Any).downcast_ref())
     }
 
