@@ -1,6 +1,7 @@
 //! What runs leave behind: metrics, time series, captures; and their summary over repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -37,7 +38,7 @@ pub struct Series {
     /// `flow-NAME` or `port-NAME`.
     pub name: String,
     /// Sample times in ns of virtual time.
-    pub time_ns: Vec<i64>,
+    pub time_ns: Arc<[i64]>,
     /// The columns.
     pub columns: Vec<Column>,
 }

@@ -95,8 +95,14 @@ impl FromIterator<Option<i64>> for Samples {
     fn from_iter<I: IntoIterator<Item = Option<i64>>>(values: I) -> Self {
         let values = values.into_iter();
         let mut all = Self::with_capacity(values.size_hint().0);
-        values.for_each(|value| all.push(value));
+        all.extend(values);
         all
+    }
+}
+
+impl Extend<Option<i64>> for Samples {
+    fn extend<I: IntoIterator<Item = Option<i64>>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
     }
 }
 

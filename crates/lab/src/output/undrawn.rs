@@ -47,7 +47,7 @@ mod tests {
     fn a_plot_that_stays_empty_is_told() {
         let series = Series {
             name: "flow-load".into(),
-            time_ns: vec![1],
+            time_ns: [1].into(),
             columns: vec![Column { name: "cwnd_segments".into(), values: vec![Some(10)].into() }],
         };
         let run = RunResult { series: vec![series], ..RunResult::default() };

@@ -12,7 +12,7 @@ use super::apps::FlowEnds;
 use super::build::{Built, WatchedPort};
 use super::counters;
 use super::exchanges;
-use super::sample::Sampler;
+use super::sample::Sampled;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn metrics(
     plan: &Plan,
     built: &Built,
-    sampler: &Sampler,
+    sampled: &Sampled,
     records: &[FlowRecord],
 ) -> Vec<Metric> {
     let mut out = Vec::new();
@@ -48,13 +48,13 @@ pub fn metrics(
                     latency_metrics(&mut out, &flow.name, &mut round_trips(plan, &sender));
                 }
                 let Some(receiver) = received(built, place) else { continue };
-                let base = sampler.arrived_at_warmup(index);
+                let base = sampled.arrived_at_warmup(index);
                 let end = built.world.now();
                 let transfer = transfer(plan, flow, place, &receiver, base, end);
                 let goodput = transfer.rate();
                 transfers.all[index] = Some(transfer);
                 push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
-                if let Some((early, bytes)) = plan.measure.early.zip(sampler.received_early(index))
+                if let Some((early, bytes)) = plan.measure.early.zip(sampled.received_early(index))
                 {
                     let transfer = Transfer { from: place.start, to: place.start + early, bytes };
                     push(&mut out, &flow.name, "early goodput", "Mbit/s", transfer.rate());
@@ -62,7 +62,7 @@ pub fn metrics(
                 }
                 if let Some(step) = plan.measure.steps {
                     for (number, rate) in
-                        sampler.throughput_in_steps(index, step).into_iter().enumerate()
+                        sampled.throughput_in_steps(index, step).into_iter().enumerate()
                     {
                         let name = format!("throughput at {} s", number as f64 * seconds(step));
                         push(&mut out, &flow.name, &name, "Mbit/s", rate);
@@ -70,7 +70,7 @@ pub fn metrics(
                 }
                 if flow.app.is_tcp() {
                     goodputs.push(goodput);
-                    if let Some(srtt) = sampler.mean_srtt(index) {
+                    if let Some(srtt) = sampled.mean_srtt(index) {
                         push(&mut out, &flow.name, "srtt mean", "ms", srtt);
                     }
                 } else {
@@ -90,12 +90,12 @@ pub fn metrics(
     for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
         let name = plan.port_name(*link, *end);
         queue(&mut out, &name, built, place);
-        queue_lengths(&mut out, &name, &mut sampler.queue_lengths(index));
+        queue_lengths(&mut out, &name, &mut sampled.queue_lengths(index));
     }
     counters::policers(&mut out, plan, built);
     spread(&mut out, plan, built);
     if let Some(step) = plan.measure.steps {
-        sharing(&mut out, plan, built, sampler, step);
+        sharing(&mut out, plan, built, sampled, step);
     }
     exchanges::answered(&mut out, plan, built);
     let of_tcp = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
@@ -362,7 +362,7 @@ fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
 }
 
 /// Fairness in the steps in which every TCP stream runs from beginning to end.
-fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampler: &Sampler, step: Duration) {
+fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled, step: Duration) {
     let streams: Vec<usize> =
         (0..plan.flows.len()).filter(|&at| plan.flows[at].app.is_stream()).collect();
     let end = built.world.now();
@@ -371,7 +371,7 @@ fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampler: &Sampler,
         built.flows[at].start <= from && from + step <= stop
     };
     let rates: Vec<Vec<f64>> =
-        streams.iter().map(|&at| sampler.throughput_in_steps(at, step)).collect();
+        streams.iter().map(|&at| sampled.throughput_in_steps(at, step)).collect();
     let steps = rates.iter().map(Vec::len).min().unwrap_or(0);
     let mut indices = Vec::new();
     for number in 0..steps {
@@ -434,7 +434,7 @@ pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
 
 /// Latencies of groups and of flows without one, and delays of queues, in ms; lengths of queues in packets: all
 /// after the warm-up.
-pub fn distributions(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Distribution> {
+pub fn distributions(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<Distribution> {
     let mut out = Vec::new();
     let trips = |at: usize| round_trips(plan, &built.world.report(built.flows[at].sender));
     for (group, members) in members_of_groups(plan) {
@@ -449,7 +449,7 @@ pub fn distributions(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Distr
     }
     for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
         let scope = plan.port_name(*link, *end);
-        let lengths = &mut sampler.queue_lengths(index);
+        let lengths = &mut sampled.queue_lengths(index);
         out.extend(Distribution::of("queue-length", &scope, lengths));
         let delays = &place.watch(&built.world).delays;
         if !delays.is_empty() {

@@ -395,10 +395,11 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     tell(progress, plan, end.saturating_since(told));
     let mut explained = eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
     measure::assert_conserved(plan, &built);
+    let sampled = sampler.finish();
     let flows = workload::records(plan, &built);
-    let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
+    let mut metrics = measure::metrics(plan, &built, &sampled, &flows);
     let flows: Vec<_> =
-        workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
+        workload::flow_records(plan, &built, &sampled).into_iter().chain(flows).collect();
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
     if plan.bytes {
@@ -406,8 +407,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         metrics.extend(measure::bytes(&compared));
     }
     let mut distributions = workload::distributions(plan, &flows);
-    distributions.extend(measure::distributions(plan, &built, &sampler));
-    let mut series = sampler.into_series();
+    distributions.extend(measure::distributions(plan, &built, &sampled));
+    let mut series = sampled.into_series();
     let mut links = utilisation.into_series(seen);
     series.extend(links.drain(..plan.measure.utilisation.len()));
     series.extend(measure::latency_series(plan, &built));

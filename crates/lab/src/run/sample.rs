@@ -8,6 +8,7 @@ use datapath::units::{Duration, Instant};
 use hdrhistogram::Histogram;
 use sim::record::Watcher;
 use sim::world::World;
+use std::sync::Arc;
 
 use super::apps::FlowEnds;
 use super::build::Built;
@@ -54,24 +55,32 @@ impl Watcher for QueueWatch {
     }
 }
 
-/// The samples of all flows and ports.
+/// Takes the samples of all flows and ports.
 pub struct Sampler {
-    time_ns: Vec<i64>,
-    flows: Vec<FlowState>,
-    /// By block of times and by flow.
-    samples: Vec<Vec<[FlowSample; BLOCK]>>,
-    ports: Vec<PortSamples>,
-    warmup_end: Instant,
+    sampled: Sampled,
+    /// By flow, the samples that are not in its columns yet.
+    latest: Vec<[FlowSample; BLOCK]>,
     early: Option<Duration>,
 }
 
-/// So many samples of a flow lie together: all flows are written to in turn, and later read one by one.
-const BLOCK: usize = 8;
+/// So many samples of a flow go to its columns at a time: to write to each column at each time would miss the
+/// caches, as there are very many.
+const BLOCK: usize = 16;
 
-/// What is known of a flow besides its samples.
+/// The samples of all flows and ports.
+pub struct Sampled {
+    time_ns: Vec<i64>,
+    flows: Vec<FlowState>,
+    ports: Vec<PortSamples>,
+    warmup_end: Instant,
+}
+
+/// What is known of a flow.
 struct FlowState {
     name: String,
     tcp: bool,
+    /// As in [`COLUMNS`]: all of them if it is TCP, and otherwise the first.
+    columns: Vec<Samples>,
     /// Its throughput is known.
     is_received: bool,
     received: u64,
@@ -83,7 +92,7 @@ struct FlowState {
     last: Option<(u32, u32)>,
 }
 
-/// A flow at one time. There are very many of these.
+/// A flow at one time.
 #[derive(Clone, Copy, Default)]
 struct FlowSample {
     /// Received since the sample before, bit/s.
@@ -125,24 +134,27 @@ fn brief_info(world: &World, flow: &FlowEnds) -> Option<BriefInfo> {
 }
 
 /// What a column has of a sample.
-type Reading = fn(&SocketSample) -> Option<i64>;
+type Reading = fn(&FlowSample) -> Option<i64>;
 
-impl SocketSample {
-    /// The columns of a series.
-    const COLUMNS: [(&str, Reading); 5] = [
-        ("cwnd_segments", |socket| Some(socket.cwnd.into())),
-        ("ssthresh_segments", |socket| {
-            (socket.ssthresh < INFINITE_SSTHRESH).then_some(socket.ssthresh.into())
-        }),
-        ("srtt_us", Self::srtt_us),
-        ("unacked_segments", |socket| Some(socket.unacked.into())),
-        ("retransmits_segments", |socket| Some(socket.retransmits.into())),
-    ];
+/// The columns of a flow's series.
+const COLUMNS: [(&str, Reading); 6] = [
+    ("throughput_bits_per_sec", |sample| Some(sample.throughput)),
+    ("cwnd_segments", |sample| Some(sample.socket?.cwnd.into())),
+    ("ssthresh_segments", |sample| {
+        let ssthresh = sample.socket?.ssthresh;
+        (ssthresh < INFINITE_SSTHRESH).then_some(ssthresh.into())
+    }),
+    ("srtt_us", |sample| Some(sample.socket?.rtt.into()).filter(|rtt| *rtt > 0)),
+    ("unacked_segments", |sample| Some(sample.socket?.unacked.into())),
+    ("retransmits_segments", |sample| Some(sample.socket?.retransmits.into())),
+];
+/// The place of the column of throughput.
+const THROUGHPUT: usize = 0;
+/// The place of the column of smoothed round-trip times.
+const SRTT: usize = 3;
 
-    fn srtt_us(&self) -> Option<i64> {
-        (self.rtt > 0).then_some(self.rtt.into())
-    }
-}
+/// Columns have room for so many samples from the start, if there are to be so many: they need not move then.
+const ROOM_MOST: u64 = 4_096;
 
 impl FlowState {
     /// Takes one sample, which ends a time of so many ns.
@@ -170,14 +182,25 @@ impl FlowState {
         }
         sample
     }
+
+    /// Puts samples into columns.
+    fn keep(&mut self, samples: &[FlowSample]) {
+        for (column, (_, read)) in self.columns.iter_mut().zip(COLUMNS) {
+            column.extend(samples.iter().map(read));
+        }
+    }
 }
 
 impl Sampler {
     /// Nothing seen yet.
     pub fn new(plan: &Plan) -> Self {
+        let times = plan.duration.as_nanos().div_ceil(plan.measure.sample.as_nanos().max(1));
+        let column = |_| Samples::with_capacity(times.min(ROOM_MOST) as usize);
+        let columns = |tcp: bool| (0..if tcp { COLUMNS.len() } else { 1 }).map(column).collect();
         let flow = |flow: &crate::plan::FlowPlan| FlowState {
             name: flow.name.clone(),
             tcp: flow.app.is_stream(),
+            columns: columns(flow.app.is_stream()),
             is_received: false,
             received: 0,
             at_warmup: 0,
@@ -188,20 +211,20 @@ impl Sampler {
             name: plan.port_name(link, end),
             ..PortSamples::default()
         };
-        Self {
+        let sampled = Sampled {
             time_ns: Vec::new(),
             flows: plan.flows.iter().map(flow).collect(),
-            samples: Vec::new(),
             ports: plan.measure.queues.iter().map(port).collect(),
             warmup_end: Instant::ZERO + plan.warmup,
-            early: plan.measure.early,
-        }
+        };
+        let latest = vec![[FlowSample::default(); BLOCK]; plan.flows.len()];
+        Self { sampled, latest, early: plan.measure.early }
     }
 
     /// Notes what has arrived now that the warm-up ends: what lies beyond a hole then will be read in one
     /// go when that is filled, though the link carried it before.
     pub fn end_warmup(&mut self, built: &Built) {
-        for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
+        for (flow, place) in self.sampled.flows.iter_mut().zip(&built.flows) {
             flow.at_warmup = place.arrived(&built.world);
         }
     }
@@ -209,24 +232,24 @@ impl Sampler {
     /// Takes one sample of everything.
     pub fn take(&mut self, built: &Built) {
         let now = built.world.now();
-        let before = self.time_ns.last().copied().unwrap_or(0);
+        let Sampled { time_ns, flows, ports, .. } = &mut self.sampled;
+        let before = time_ns.last().copied().unwrap_or(0);
         let span = now.as_nanos() as i64 - before;
         if span <= 0 {
             return;
         }
-        let number = self.time_ns.len() % BLOCK;
-        if number == 0 {
-            self.samples.push(vec![[FlowSample::default(); BLOCK]; self.flows.len()]);
-        }
-        self.time_ns.push(now.as_nanos() as i64);
-        let samples = self.samples.last_mut().into_iter().flatten();
-        for ((flow, place), samples) in self.flows.iter_mut().zip(&built.flows).zip(samples) {
-            samples[number] = flow.look(&built.world, place, span);
+        let number = time_ns.len() % BLOCK;
+        time_ns.push(now.as_nanos() as i64);
+        for ((flow, place), latest) in flows.iter_mut().zip(&built.flows).zip(&mut self.latest) {
+            latest[number] = flow.look(&built.world, place, span);
             if flow.is_received && self.early.is_some_and(|early| now <= place.start + early) {
                 flow.early = Some(flow.received);
             }
+            if number + 1 == BLOCK {
+                flow.keep(latest);
+            }
         }
-        for (port, place) in self.ports.iter_mut().zip(&built.ports) {
+        for (port, place) in ports.iter_mut().zip(&built.ports) {
             let queue = built.world.host(place.node).port(place.port);
             let watch = place.watch(&built.world);
             let backlog = queue.backlog();
@@ -240,20 +263,24 @@ impl Sampler {
         }
     }
 
-    /// The samples of flow number `index`.
-    fn samples(&self, index: usize) -> impl Iterator<Item = &FlowSample> {
-        let blocks = self.samples.iter().flat_map(move |flows| &flows[index]);
-        blocks.take(self.time_ns.len())
+    /// The run has ended.
+    pub fn finish(mut self) -> Sampled {
+        let rest = self.sampled.time_ns.len() % BLOCK;
+        for (flow, latest) in self.sampled.flows.iter_mut().zip(&self.latest) {
+            flow.keep(&latest[..rest]);
+        }
+        self.sampled
     }
+}
 
+impl Sampled {
     /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms.
     pub fn mean_srtt(&self, index: usize) -> Option<f64> {
         let warmup_end = self.warmup_end.as_nanos() as i64;
-        let samples = self.time_ns.iter().zip(self.samples(index));
-        let known: Vec<f64> = samples
+        let column = self.flows[index].columns.get(SRTT)?;
+        let known: Vec<f64> = (self.time_ns.iter().zip(column.iter()))
             .filter(|(time, _)| **time >= warmup_end)
-            .filter_map(|(_, sample)| sample.socket?.srtt_us())
-            .map(|micros| micros as f64 / 1e3)
+            .filter_map(|(_, micros)| Some(micros? as f64 / 1e3))
             .collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
@@ -274,13 +301,14 @@ impl Sampler {
         let step_ns = step.as_nanos() as i64;
         let mut bits = Vec::new();
         let mut before = 0;
-        let known = if self.flows[index].is_received { &*self.time_ns } else { &[] };
-        for (&time, sample) in known.iter().zip(self.samples(index)) {
+        let FlowState { is_received, columns, .. } = &self.flows[index];
+        let known = if *is_received { &*self.time_ns } else { &[] };
+        for (&time, throughput) in known.iter().zip(columns[THROUGHPUT].iter()) {
             let place = (before / step_ns) as usize;
             if place == bits.len() {
                 bits.push(0.0);
             }
-            bits[place] += sample.throughput as f64 * (time - before) as f64 / 1e9;
+            bits[place] += throughput.unwrap_or(0) as f64 * (time - before) as f64 / 1e9;
             before = time;
         }
         let per_second = 1e9 / step_ns as f64;
@@ -303,33 +331,24 @@ impl Sampler {
     }
 
     /// The samples as series.
-    pub fn into_series(mut self) -> Vec<Series> {
-        let ports = core::mem::take(&mut self.ports);
+    pub fn into_series(self) -> Vec<Series> {
+        let time_ns: Arc<[i64]> = self.time_ns.into();
         let series = |name: String, columns: Vec<(&str, Samples)>| Series {
             name,
-            time_ns: self.time_ns.clone(),
+            time_ns: Arc::clone(&time_ns),
             columns: columns
                 .into_iter()
                 .map(|(name, values)| Column { name: name.into(), values })
                 .collect(),
         };
-        let streams = self.flows.iter().enumerate().filter(|(_, flow)| flow.tcp);
-        let column = |index, times, read: &dyn Fn(&FlowSample) -> Option<i64>| {
-            let mut values = Samples::with_capacity(times);
-            self.samples(index).take(times).for_each(|sample| values.push(read(sample)));
-            values
-        };
-        let flows = streams.map(|(index, flow)| {
-            let all = self.time_ns.len();
-            let received = if flow.is_received { all } else { 0 };
-            let throughput = column(index, received, &|sample| Some(sample.throughput));
-            let mut columns = vec![("throughput_bits_per_sec", throughput)];
-            columns.extend(SocketSample::COLUMNS.map(|(name, read)| {
-                (name, column(index, all, &|sample| read(sample.socket.as_ref()?)))
-            }));
-            series(format!("flow-{}", flow.name), columns)
+        let flows = self.flows.into_iter().filter(|flow| flow.tcp).map(|mut flow| {
+            if !flow.is_received {
+                flow.columns[THROUGHPUT] = Samples::default();
+            }
+            let names = COLUMNS.iter().map(|(name, _)| *name);
+            series(format!("flow-{}", flow.name), names.zip(flow.columns).collect())
         });
-        let ports = ports.into_iter().map(|port| {
+        let ports = self.ports.into_iter().map(|port| {
             series(
                 format!("port-{}", port.name),
                 vec![

@@ -1,5 +1,7 @@
 //! How much of a link's rate was used, over all of a run and from sample to sample.
 
+use std::sync::Arc;
+
 use datapath::units::{Duration, Instant};
 
 use super::build::Built;
@@ -82,9 +84,10 @@ impl Utilisation {
     /// The samples as series.
     pub fn into_series(self, plan: &Plan) -> Vec<Series> {
         let names = plan.measure.utilisation.iter().map(|&(link, end)| plan.port_name(link, end));
+        let time_ns: Arc<[i64]> = self.time_ns.into();
         let series = |(name, [rate, share]): (String, [Vec<Option<i64>>; 2])| Series {
             name: format!("link-{name}"),
-            time_ns: self.time_ns.clone(),
+            time_ns: Arc::clone(&time_ns),
             columns: vec![
                 Column { name: "sent_bits_per_sec".into(), values: rate.into() },
                 Column { name: "utilisation_ppm".into(), values: share.into() },

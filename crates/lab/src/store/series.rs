@@ -53,7 +53,7 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
     let columns = SchemaDescriptor::new(Arc::clone(&schema));
     let first_label = 1 + series.columns.len();
     table::file(schema, Arc::clone(&properties), |group| {
-        same(group, &columns.column(0), &properties, Same::Times((&series.time_ns).into()))?;
+        same(group, &columns.column(0), &properties, Same::Times(Cow::Borrowed(&series.time_ns)))?;
         for column in &series.columns {
             table::optional::<Int64Type>(group, column.values.iter())?;
         }
@@ -161,7 +161,7 @@ fn encode<T: DataType>(
 pub fn read(file: File, name: &str) -> Result<Series> {
     let reader = SerializedFileReader::new(file)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let mut series = Series { name: name.into(), time_ns: Vec::new(), columns: Vec::new() };
+    let mut series = Series { name: name.into(), time_ns: Arc::default(), columns: Vec::new() };
     for place in 0..schema.num_columns() {
         let column = schema.column(place);
         if column.physical_type() != PhysicalType::INT64 || column.name() == SEED {

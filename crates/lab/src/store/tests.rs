@@ -14,7 +14,7 @@ fn a_series_comes_back_from_parquet() {
     let store = Store::create(&scratch("series")).unwrap();
     let series = Series {
         name: "flow-a".into(),
-        time_ns: vec![0, 10, 20],
+        time_ns: [0, 10, 20].into(),
         columns: vec![Column {
             name: "cwnd_segments".into(),
             values: vec![Some(10), None, Some(20)].into(),

@@ -1,5 +1,7 @@
 //! The tins of CAKE over time, and the ACKs that its filter dropped.
 
+use std::sync::Arc;
+
 use datapath::qdisc::cake::{AckRule, Cake, TinStats};
 use datapath::qdisc::{AnyQdisc, Sched};
 use sim::world::World;
@@ -100,6 +102,7 @@ impl Tins {
     /// The samples: a series a tin.
     pub fn into_series(self) -> Vec<Series> {
         let mut out = Vec::new();
+        let time_ns: Arc<[i64]> = self.time_ns.into();
         for port in self.ports {
             for (place, tin) in port.tins.into_iter().enumerate() {
                 let column = |(name, values): (&&str, Vec<_>)| Column {
@@ -108,7 +111,7 @@ impl Tins {
                 };
                 out.push(Series {
                     name: format!("tin-{}-{place}-{}", port.name, tin.name.replace(' ', "_")),
-                    time_ns: self.time_ns.clone(),
+                    time_ns: Arc::clone(&time_ns),
                     columns: COLUMNS.iter().zip(tin.columns).map(column).collect(),
                 });
             }
@@ -174,7 +177,7 @@ pub fn filtered(plan: &Plan, built: &Built) -> Vec<Series> {
             |(name, values): (&str, Vec<_>)| Column { name: name.into(), values: values.into() };
         out.push(Series {
             name: format!("acks-{}", plan.port_name(link, end)),
-            time_ns,
+            time_ns: time_ns.into(),
             columns: names.into_iter().zip(columns).map(column).collect(),
         });
     }

@@ -13,10 +13,10 @@ use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
 use crate::run::apps::{FlowEnds, client_port, server_port};
 use crate::run::build::Built;
-use crate::run::sample::Sampler;
+use crate::run::sample::Sampled;
 
 /// Those that began, in the order of the plan.
-pub fn records(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<FlowRecord> {
+pub fn records(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<FlowRecord> {
     if plan.flows.is_empty() {
         return Vec::new();
     }
@@ -37,7 +37,7 @@ pub fn records(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<FlowRecord>
             _ => (None, None),
         };
         let (status, end) = outcome(plan, flow, place, &sender, &received, bytes);
-        let losses = sampler.last_losses(index);
+        let losses = sampled.last_losses(index);
         Some(FlowRecord {
             name: flow.name.clone(),
             number: None,
