@@ -3,13 +3,15 @@
 use std::cell::Cell;
 
 use tiny_skia::{
-    Color, FillRule, IntSize, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash,
-    Transform,
+    FillRule, IntSize, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
 };
 use ttf_parser::OutlineBuilder;
 
 use super::font::Fonts;
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
+
+/// What each byte of an opaque white pixel is.
+const WHITE: u8 = 255;
 
 /// Pixels per unit of the drawing.
 const SCALE: f32 = 2.0;
@@ -22,32 +24,31 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     )?;
     // The drawings of a run are made one after the other, in the same memory: to get it anew from the
     // system, which clears it, would take as long as drawing.
-    let (mut data, mut opaque) = BUFFERS.take();
-    data.resize(size.width() as usize * size.height() as usize * 4, 0);
+    let mut data = BUFFER.take();
+    data.clear();
+    data.resize(size.width() as usize * size.height() as usize * 4, WHITE);
     let mut pixels = Pixmap::from_vec(data, size)?;
-    pixels.fill(Color::WHITE);
     let fonts = Fonts::load();
     for shape in &scene.shapes {
         draw(&mut pixels, shape, &fonts);
     }
-    let data = pixels.take();
-    let file = encode(&data, &mut opaque, size);
-    BUFFERS.set((data, opaque));
+    let mut data = pixels.take();
+    let file = encode(&mut data, size);
+    BUFFER.set(data);
     file
 }
 
 thread_local! {
-    /// What the latest drawing was made in, with and without its fourth bytes.
-    static BUFFERS: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
+    /// What the latest drawing was made in.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A drawing is opaque, so three bytes a pixel are enough. The fast compression takes a fraction of
+/// A drawing is opaque, so three bytes a pixel are enough: they move together. The fast compression takes a fraction of
 /// the default one's time, and lines on a white ground are small anyway.
-fn encode(pixels: &[u8], opaque: &mut Vec<u8>, size: IntSize) -> Option<Vec<u8>> {
-    let (pixels, _) = pixels.as_chunks::<4>();
-    opaque.resize(3 * pixels.len(), 0);
-    for (three, four) in opaque.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
-        *three = [four[0], four[1], four[2]];
+fn encode(data: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
+    let pixels = data.len() / 4;
+    for pixel in 0..pixels {
+        data.copy_within(4 * pixel..4 * pixel + 3, 3 * pixel);
     }
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, size.width(), size.height());
@@ -57,7 +58,7 @@ fn encode(pixels: &[u8], opaque: &mut Vec<u8>, size: IntSize) -> Option<Vec<u8>>
     // Most rows are like the one above.
     encoder.set_filter(png::Filter::Up);
     let mut writer = encoder.write_header().ok()?;
-    writer.write_image_data(opaque).ok()?;
+    writer.write_image_data(&data[..3 * pixels]).ok()?;
     writer.finish().ok()?;
     Some(file)
 }
@@ -77,7 +78,7 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
             }
             let stroke = Stroke {
                 width: *width,
-                line_join: LineJoin::Round,
+                line_join: join(points, *width),
                 dash: dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0)),
                 ..Stroke::default()
             };
@@ -104,6 +105,16 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
     }
 }
 
+/// How the parts of a line meet: nobody sees corners which are closer than the line is wide, and to round
+/// them takes as long as all the rest of the line.
+fn join(points: &[[f32; 2]], width: f32) -> LineJoin {
+    let [Some([begin, _]), Some([end, _])] = [points.first(), points.last()] else {
+        return LineJoin::Round;
+    };
+    let is_dense = points.len() as f32 * width > (end - begin).abs();
+    if is_dense { LineJoin::Bevel } else { LineJoin::Round }
+}
+
 fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
     let width = fonts.width(text, style.size, style.medium);
     let shift = match style.anchor {
@@ -116,13 +127,13 @@ fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, f
         .post_rotate(turn)
         .post_translate(at[0], at[1])
         .post_scale(SCALE, SCALE);
-    let paint = paint(style.colour);
-    let pen = |x, scale| Pen { path: PathBuilder::new(), x, scale };
-    fonts.outline(text, style.size, style.medium, pen, |pen| {
-        if let Some(path) = pen.path.finish() {
-            pixels.fill_path(&path, &paint, FillRule::Winding, place, None);
-        }
-    });
+    // All letters together: each path takes longer to begin than a letter to fill.
+    let path = Cell::new(PathBuilder::new());
+    let pen = |x, scale| Pen { path: path.take(), x, scale };
+    fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
+    if let Some(path) = path.into_inner().finish() {
+        pixels.fill_path(&path, &paint(style.colour), FillRule::Winding, place, None);
+    }
 }
 
 fn paint(colour: Colour) -> Paint<'static> {
