@@ -202,10 +202,6 @@ pub fn run(
         Some(_) => (1, 1),
         None => share_out(jobs.len(), options.jobs, options.threads),
     };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(at_a_time)
-        .build()
-        .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
     let one = |&(point, repetition): &(&Point, u32)| {
         run_one(experiment, point, repetition, &Options { threads, ..*options }, on_run)
     };
@@ -216,8 +212,14 @@ pub fn run(
         }
         one(job).inspect_err(|_| failed.store(true, Ordering::Relaxed))
     };
-    let results: Vec<Result<RunResult, Error>> =
-        pool.install(|| jobs.par_iter().map(unless_failed).collect());
+    let results: Vec<Result<RunResult, Error>> = if at_a_time == 1 {
+        // Here, so that plots find the memory of the world before the system has it back.
+        jobs.iter().map(unless_failed).collect()
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(at_a_time).build();
+        let pool = pool.map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
+        pool.install(|| jobs.par_iter().map(unless_failed).collect())
+    };
     gather(experiment, results, repetitions)
 }
 
