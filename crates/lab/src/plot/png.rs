@@ -78,7 +78,7 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
             }
             let stroke = Stroke {
                 width: *width,
-                line_join: join(points, *width),
+                line_join: LineJoin::Round,
                 dash: dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0)),
                 ..Stroke::default()
             };
@@ -103,16 +103,6 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
         }
         Shape::Text { at, text, style } => draw_text(pixels, *at, text, style, fonts),
     }
-}
-
-/// How the parts of a line meet: nobody sees corners which are closer than the line is wide, and to round
-/// them takes as long as all the rest of the line.
-fn join(points: &[[f32; 2]], width: f32) -> LineJoin {
-    let [Some([begin, _]), Some([end, _])] = [points.first(), points.last()] else {
-        return LineJoin::Round;
-    };
-    let is_dense = points.len() as f32 * width > (end - begin).abs();
-    if is_dense { LineJoin::Bevel } else { LineJoin::Round }
 }
 
 fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
