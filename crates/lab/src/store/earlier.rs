@@ -115,11 +115,7 @@ pub fn find(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
 /// When a directory cannot be read, or a file not be removed.
 pub fn remove_parts(root: &Path) -> Result<(), Error> {
     let (files, _) = all(root)?;
-    for name in files.iter().filter(|name| is_part(name)) {
-        let path = root.join(name);
-        fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
-    }
-    Ok(())
+    remove_each(root, files.iter().filter(|name| is_part(name)))
 }
 
 /// Removes what an earlier run has written below `root`, but for what is in `keep`; returns how
@@ -127,15 +123,20 @@ pub fn remove_parts(root: &Path) -> Result<(), Error> {
 pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
     let (files, directories) = find(root)?;
     let gone: Vec<&String> = files.iter().filter(|name| !keep.contains(*name)).collect();
-    for name in &gone {
-        let path = root.join(name);
-        fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
-    }
+    remove_each(root, gone.iter().copied())?;
     for name in directories.iter().rev() {
         // One that is not empty has something in it that came meanwhile.
         let _ = fs::remove_dir(root.join(name));
     }
     Ok(gone.iter().filter(|name| !is_part(name)).count())
+}
+
+fn remove_each<'a>(root: &Path, names: impl Iterator<Item = &'a String>) -> Result<(), Error> {
+    for name in names {
+        let path = root.join(name);
+        fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
+    }
+    Ok(())
 }
 
 /// All files below `root` that are called as results are, and all directories, each before those in
