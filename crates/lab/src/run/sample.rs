@@ -196,16 +196,18 @@ impl Sampler {
     pub fn new(plan: &Plan) -> Self {
         let times = plan.duration.as_nanos().div_ceil(plan.measure.sample.as_nanos().max(1));
         let column = |_| Samples::with_capacity(times.min(ROOM_MOST) as usize);
-        let columns = |tcp: bool| (0..if tcp { COLUMNS.len() } else { 1 }).map(column).collect();
-        let flow = |flow: &crate::plan::FlowPlan| FlowState {
-            name: flow.name.clone(),
-            tcp: flow.app.is_stream(),
-            columns: columns(flow.app.is_stream()),
-            is_received: false,
-            received: 0,
-            at_warmup: 0,
-            early: None,
-            last: None,
+        let flow = |flow: &crate::plan::FlowPlan| {
+            let tcp = flow.app.is_stream();
+            FlowState {
+                name: flow.name.clone(),
+                tcp,
+                columns: (0..if tcp { COLUMNS.len() } else { 1 }).map(column).collect(),
+                is_received: false,
+                received: 0,
+                at_warmup: 0,
+                early: None,
+                last: None,
+            }
         };
         let port = |&(link, end): &(usize, usize)| PortSamples {
             name: plan.port_name(link, end),
