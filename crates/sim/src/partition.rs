@@ -12,7 +12,7 @@ use crate::log::{Log, Rank, Turn};
 use crate::machine::Machine;
 use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
-use crate::record::{DropPlace, Interest};
+use crate::record::DropPlace;
 use crate::state::{AppState, NodeState};
 use crate::world::WorldStats;
 use apps::{App, AppCx, NO_APP};
@@ -67,8 +67,9 @@ pub(crate) struct Partition {
     pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
-    /// Nobody sees what arrives, and it goes to its node at once.
-    arrivals_are_plain: bool,
+    /// What arrives goes into the fingerprint; it is shown to somebody, or does not go to its node at once.
+    hashes_arrivals: bool,
+    shows_arrivals: bool,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
     pub one_machine: bool,
     /// How long after the arrivals of a moment applications run.
@@ -127,7 +128,8 @@ impl Partition {
             names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
-            arrivals_are_plain: false,
+            hashes_arrivals: false,
+            shows_arrivals: true,
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
             machine: Machine::default(),
@@ -260,30 +262,38 @@ impl Partition {
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, entry.packet());
         }
-        if self.arrivals_are_plain {
-            self.take_in(entry);
+        if !self.shows_arrivals {
+            if self.hashes_arrivals {
+                self.hash_arrival(id, entry.packet());
+            }
         } else if self.one_machine {
-            self.arrive_on_machine(id, entry);
-        } else if !self.is_seen_only(id, entry.packet()) {
-            self.take_in(entry);
+            return self.arrive_on_machine(id, entry);
+        } else if self.is_seen_only(id, entry.packet()) {
+            return;
         }
+        self.take_in(entry);
     }
 
     /// Whether anybody sees what arrives is known from now on until the world has run.
     pub fn note_who_sees(&mut self) {
-        let is_seen = self.log.interest.delivered || self.log.interest.digests;
-        self.arrivals_are_plain = !self.one_machine && !is_seen && self.border.is_none();
+        self.hashes_arrivals = self.log.interest.digests;
+        self.shows_arrivals =
+            self.log.interest.delivered || self.one_machine || self.border.is_some();
+    }
+
+    #[inline]
+    fn hash_arrival(&mut self, id: LinkId, packet: PacketId) {
+        let link = self.names.link(id);
+        self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
     }
 
     /// Shows what arrives to those who want to see it; true if it goes no further than that.
-    #[inline]
+    #[inline(never)]
     pub fn is_seen_only(&mut self, id: LinkId, packet: PacketId) -> bool {
-        let Interest { delivered, digests, .. } = self.log.interest;
-        if digests {
-            let link = self.names.link(id);
-            self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
+        if self.hashes_arrivals {
+            self.hash_arrival(id, packet);
         }
-        if delivered {
+        if self.log.interest.delivered {
             self.log.note_delivered(self.turn(), id, self.pool.get(packet));
         }
         self.is_handed_out(id, packet)

@@ -1,7 +1,7 @@
 //! What is written down about a run.
 
 use crate::link::{LinkId, NodeId};
-use datapath::packet::{Network, Packet, Transport};
+use datapath::packet::{Network, Packet, SackBlock, Transport};
 use datapath::reason::Reason;
 use datapath::trace::Event;
 use datapath::units::Instant;
@@ -144,23 +144,6 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
     }
 }
 
-/// Every drop with its time, place and reason.
-#[derive(Debug, Default)]
-pub struct DropLog {
-    /// The drops in order of time.
-    pub drops: Vec<(Instant, DropPlace, Reason)>,
-}
-
-impl Observer for DropLog {
-    fn interest(&self) -> Interest {
-        Interest { dropped: true, ..Interest::NOTHING }
-    }
-
-    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, _packet: &Packet) {
-        self.drops.push((now, place, reason));
-    }
-}
-
 /// A hash of everything that arrives anywhere, and when: two runs with the same fingerprint did the
 /// same.
 ///
@@ -179,11 +162,10 @@ impl Fingerprint {
     /// A packet arrives.
     #[inline]
     pub(crate) fn note_arrival(&mut self, at: Instant, link: LinkId, packet: &Packet) {
-        let mut hash = mix(mix(at.as_nanos(), u64::from(link.0)), digest(packet));
-        if let Transport::Tcp(tcp) = &packet.transport {
-            for block in tcp.options.sack.as_slice() {
-                hash = mix(hash, u64::from(block.start.0) << 32 | u64::from(block.end.0));
-            }
+        let (digest, blocks) = digest(packet);
+        let mut hash = mix(mix(at.as_nanos(), u64::from(link.0)), digest);
+        for block in blocks {
+            hash = mix(hash, u64::from(block.start.0) << 32 | u64::from(block.end.0));
         }
         *self += Self { hash: hash ^ hash >> 32, arrivals: 1 };
     }
@@ -201,9 +183,10 @@ fn mix(hash: u64, value: u64) -> u64 {
     (hash.wrapping_mul(MULTIPLIER).rotate_left(29) ^ value).wrapping_mul(MULTIPLIER)
 }
 
-/// What a packet is, in one number: every part has an odd factor of its own, so that the products
-/// can be had side by side.
-fn digest(packet: &Packet) -> u64 {
+/// What a packet is, in one number, but for its SACK blocks: every part has an odd factor of its own, so
+/// that the products can be had side by side.
+#[inline]
+fn digest(packet: &Packet) -> (u64, &[SackBlock]) {
     let part = |value: u64, number: u32| value.wrapping_mul(MULTIPLIER.rotate_left(2 * number) | 1);
     let lengths = part(u64::from(packet.len()) << 32 | u64::from(packet.body.len), 0);
     let network = match &packet.network {
@@ -218,8 +201,10 @@ fn digest(packet: &Packet) -> u64 {
         }
         Network::Other(kind) => part(u64::from(kind.0), 1),
     };
+    let mut blocks: &[SackBlock] = &[];
     let transport = match &packet.transport {
         Transport::Tcp(tcp) => {
+            blocks = tcp.options.sack.as_slice();
             let ports = u64::from(tcp.src_port) << 16 | u64::from(tcp.dst_port);
             let state = u64::from(tcp.flags.0) << 16 | u64::from(tcp.window);
             let numbers = u64::from(tcp.seq.0) << 32 | u64::from(tcp.ack.0);
@@ -229,7 +214,7 @@ fn digest(packet: &Packet) -> u64 {
         Transport::Icmp(icmp) => part(u64::from(icmp.kind) << 32 | u64::from(icmp.rest), 3),
         Transport::None => 0,
     };
-    lengths ^ network ^ transport
+    (lengths ^ network ^ transport, blocks)
 }
 
 impl Observer for Fingerprint {

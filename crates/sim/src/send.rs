@@ -5,6 +5,7 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{Link, LinkId, NodeId, Transmission};
+use crate::log::Turn;
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
 use datapath::node::Port;
@@ -137,11 +138,12 @@ impl Partition {
         if packet.meta.gso_segs > 1 && *segments_super_packets {
             return;
         }
-        for watcher in watchers.iter_mut().flat_map(|all| &mut all.0) {
-            watcher.sent(self.now, packet);
+        if let Some(watchers) = watchers {
+            watchers.0.iter_mut().for_each(|watcher| watcher.sent(self.now, packet));
         }
         if self.log.wants_sent(link) {
-            self.log.note_sent(self.turn(), link, self.pool.get(id));
+            let turn = Turn { at: self.now, rank: self.rank };
+            self.log.note_sent(turn, link, packet);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Links with impairments: what is lost, late, doubled and damaged, and that nothing else gets lost.
 
+mod drops;
+
 use apps::{AppReport, Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
@@ -7,9 +9,10 @@ use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::rng::Ratio;
 use datapath::units::{Duration, Instant, Rate};
+use drops::DropLog;
 use proptest::prelude::*;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
-use sim::record::{DropLog, DropPlace, Fingerprint, Observer};
+use sim::record::{DropPlace, Fingerprint, Observer};
 use sim::rules::Rule;
 use sim::topology::Topology;
 use sim::world::{AppId, World};

@@ -1,6 +1,8 @@
 //! What devices cut and merge: TSO at a network card, GRO behind an interrupt; and queues that are
 //! replaced.
 
+mod drops;
+
 use apps::{AppReport, Cbr, TcpSend, TcpSink, UdpSink};
 use core::net::SocketAddr;
 use datapath::host::Offloads;
@@ -13,8 +15,9 @@ use datapath::qdisc::{Handle, Sched};
 use datapath::reason::Reason;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
+use drops::DropLog;
 use sim::link::{LinkConfig, LinkId, NodeId};
-use sim::record::{DropLog, Observer};
+use sim::record::Observer;
 use sim::topology::Topology;
 use sim::world::World;
 use std::cell::RefCell;

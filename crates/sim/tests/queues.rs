@@ -1,6 +1,8 @@
 //! Queues at ports in virtual time: shapers wake by themselves, policers judge, super-packets
 //! are cut.
 
+mod drops;
+
 use apps::{Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
@@ -11,8 +13,8 @@ use datapath::qdisc::tbf::{Tbf, TbfConfig};
 use datapath::qdisc::{Sched, fifo::Fifo, fifo::FifoKind};
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
+use drops::DropLog;
 use sim::link::{LinkConfig, NodeId};
-use sim::record::DropLog;
 use sim::topology::Topology;
 use sim::world::{AppId, World};
 use std::cell::RefCell;
