@@ -48,7 +48,8 @@ thread_local! {
 fn encode(data: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
     let pixels = data.len() / 4;
     for pixel in 0..pixels {
-        data.copy_within(4 * pixel..4 * pixel + 3, 3 * pixel);
+        // The fourth byte goes along, as all four are one move, and under the next pixel.
+        data.copy_within(4 * pixel..4 * pixel + 4, 3 * pixel);
     }
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, size.width(), size.height());
@@ -72,25 +73,20 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
             }
         }
         Shape::Path { points, colour, width, dash } => {
-            let mut path = PathBuilder::new();
-            for (index, [x, y]) in points.iter().enumerate() {
-                if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
-            }
             let stroke = Stroke {
                 width: *width,
                 line_join: LineJoin::Round,
                 dash: dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0)),
                 ..Stroke::default()
             };
-            if let Some(path) = path.finish() {
-                pixels.stroke_path(&path, &paint(*colour), &stroke, scale, None);
+            for piece in pieces(points, stroke.dash.is_some()) {
+                if let Some(path) = joined(piece).finish() {
+                    pixels.stroke_path(&path, &paint(*colour), &stroke, scale, None);
+                }
             }
         }
         Shape::Area { points, fill } => {
-            let mut path = PathBuilder::new();
-            for (index, [x, y]) in points.iter().enumerate() {
-                if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
-            }
+            let mut path = joined(points);
             path.close();
             if let Some(path) = path.finish() {
                 pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);
@@ -103,6 +99,27 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
         }
         Shape::Text { at, text, style } => draw_text(pixels, *at, text, style, fonts),
     }
+}
+
+/// A path from point to point.
+fn joined(points: &[[f32; 2]]) -> PathBuilder {
+    let mut path = PathBuilder::new();
+    for (index, [x, y]) in points.iter().enumerate() {
+        if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
+    }
+    path
+}
+
+/// A line is drawn in pieces of so many points: the edges of a long one would need more memory than the drawing, and
+/// each row of pixels would look at all those that cross it.
+const PIECE: usize = 256;
+
+/// The pieces of a line, or all of it if it is dashed. Each ends with the stretch with which the next one begins, so
+/// that the corner between the two is round as well.
+fn pieces(points: &[[f32; 2]], is_dashed: bool) -> impl Iterator<Item = &[[f32; 2]]> {
+    let step = if is_dashed { points.len() } else { PIECE };
+    let starts = (0..points.len().saturating_sub(1)).step_by(step.max(1));
+    starts.map(move |start| &points[start..points.len().min(start + step + 2)])
 }
 
 fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
