@@ -29,7 +29,8 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     data.resize(size.width() as usize * size.height() as usize * 4, WHITE);
     let mut pixels = Pixmap::from_vec(data, size)?;
     let fonts = Fonts::load();
-    for shape in &scene.shapes {
+    // The first is the paper, as white as the pixels are.
+    for shape in scene.shapes.iter().skip(1) {
         draw(&mut pixels, shape, &fonts);
     }
     let mut data = pixels.take();

@@ -85,7 +85,7 @@ pub struct Scene {
     pub width: f32,
     /// Height in units.
     pub height: f32,
-    /// What is drawn, first below.
+    /// What is drawn, first below: the first of all is the white paper.
     pub shapes: Vec<Shape>,
     /// What the picture shows, for those who cannot see it.
     pub description: String,

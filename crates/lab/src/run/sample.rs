@@ -1,6 +1,5 @@
 //! What is looked at while a world runs: queues packet by packet, flows and ports at intervals.
 
-use apps::App;
 use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::Qdisc as _;
 use datapath::tcp::info::BriefInfo;
@@ -127,11 +126,32 @@ struct PortSamples {
 /// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What the sender's socket tells; nothing before the connection and after its end.
-fn brief_info(world: &World, flow: &FlowEnds) -> Option<BriefInfo> {
-    let socket = world.app(flow.sender).socket()?;
-    Some(world.host(flow.sender_node).tcp_connection(socket)?.brief_info())
+/// What a world tells of a flow at one time.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    /// What the sender's socket tells; nothing before the connection and after its end.
+    info: Option<BriefInfo>,
+    /// Bytes received so far, if anybody receives it.
+    received: Option<u64>,
 }
+
+impl Looked {
+    fn at(world: &World, flow: &FlowEnds, tcp: bool) -> Self {
+        let info = || {
+            let socket = world.app(flow.sender).socket()?;
+            Some(world.host(flow.sender_node).tcp_connection(socket)?.brief_info())
+        };
+        let received = || flow.receivers.iter().map(|(_, app)| world.app(*app).received_bytes());
+        Self {
+            info: if tcp { info() } else { None },
+            received: (!flow.receivers.is_empty()).then(|| received().sum()),
+        }
+    }
+}
+
+/// So many flows are looked at before samples are made of them: each look waits for the caches four times, one after
+/// the other, and looks wait side by side.
+const SIDE_BY_SIDE: usize = 8;
 
 /// What a column has of a sample.
 type Reading = fn(&FlowSample) -> Option<i64>;
@@ -157,12 +177,10 @@ const SRTT: usize = 3;
 const ROOM_MOST: u64 = 4_096;
 
 impl FlowState {
-    /// Takes one sample, which ends a time of so many ns.
-    fn look(&mut self, world: &World, place: &FlowEnds, span: i64) -> FlowSample {
+    /// Takes one sample of what has been looked at, at the end of a time of so many ns.
+    fn sample(&mut self, Looked { info, received }: &Looked, span: i64) -> FlowSample {
         let mut sample = FlowSample::default();
-        if self.tcp
-            && let Some(info) = brief_info(world, place)
-        {
+        if let Some(info) = info {
             self.last = Some((info.total_retrans, u32::from(info.total_rto)));
             sample.socket = Some(SocketSample {
                 cwnd: info.snd_cwnd,
@@ -172,10 +190,8 @@ impl FlowState {
                 retransmits: info.total_retrans,
             });
         }
-        self.is_received = !place.receivers.is_empty();
-        if self.is_received {
-            let apps = place.receivers.iter().map(|(_, app)| world.app(*app));
-            let received = apps.map(App::received_bytes).sum();
+        self.is_received = received.is_some();
+        if let Some(received) = *received {
             let bits = i128::from(received - self.received) * 8 * 1_000_000_000;
             sample.throughput = (bits / i128::from(span)) as i64;
             self.received = received;
@@ -242,13 +258,22 @@ impl Sampler {
         }
         let number = time_ns.len() % BLOCK;
         time_ns.push(now.as_nanos() as i64);
-        for ((flow, place), latest) in flows.iter_mut().zip(&built.flows).zip(&mut self.latest) {
-            latest[number] = flow.look(&built.world, place, span);
-            if flow.is_received && self.early.is_some_and(|early| now <= place.start + early) {
-                flow.early = Some(flow.received);
+        let flows = flows.chunks_mut(SIDE_BY_SIDE).zip(built.flows.chunks(SIDE_BY_SIDE));
+        for ((flows, places), latest) in flows.zip(self.latest.chunks_mut(SIDE_BY_SIDE)) {
+            let mut looked = [Looked::default(); SIDE_BY_SIDE];
+            for ((looked, flow), place) in looked.iter_mut().zip(&*flows).zip(places) {
+                *looked = Looked::at(&built.world, place, flow.tcp);
             }
-            if number + 1 == BLOCK {
-                flow.keep(latest);
+            for (((flow, place), looked), latest) in
+                flows.iter_mut().zip(places).zip(&looked).zip(latest)
+            {
+                latest[number] = flow.sample(looked, span);
+                if flow.is_received && self.early.is_some_and(|early| now <= place.start + early) {
+                    flow.early = Some(flow.received);
+                }
+                if number + 1 == BLOCK {
+                    flow.keep(latest);
+                }
             }
         }
         for (port, place) in ports.iter_mut().zip(&built.ports) {
