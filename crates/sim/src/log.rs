@@ -158,6 +158,7 @@ impl Records {
         self.seen.is_empty() && self.arrivals.arrivals == 0
     }
 
+    #[inline(never)]
     fn keep(&mut self, turn: Turn, packet: &Packet, what: impl FnOnce(u32) -> What) {
         let what = what(self.packets.len() as u32);
         self.packets.push(packet.clone());

@@ -17,21 +17,22 @@ pub enum Transport {
     Icmp(Icmp),
 }
 
-/// TCP header fields (RFC 9293 section 3.1).
+/// TCP header fields (RFC 9293 section 3.1), the later of two numbers before the earlier: so both lie in memory as
+/// one number of the wire, from its low end, and a fingerprint takes them in one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
-    /// Source port.
-    pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// Sequence number of the first payload byte (or of SYN).
-    pub seq: Seq,
+    /// Source port.
+    pub src_port: u16,
     /// Acknowledgment number; meaningful with [`TcpFlags::ACK`].
     pub ack: Seq,
-    /// Flags.
-    pub flags: TcpFlags,
+    /// Sequence number of the first payload byte (or of SYN).
+    pub seq: Seq,
     /// Window field as on the wire, not scaled.
     pub window: u16,
+    /// Flags.
+    pub flags: TcpFlags,
     /// Urgent pointer.
     pub urgent: u16,
     /// Options.
