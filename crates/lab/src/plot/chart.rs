@@ -421,13 +421,13 @@ fn draw_line(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, line: &Line, 
     finish(&mut run, scene);
 }
 
-/// Keeps of each half unit of width the first, lowest, highest and last point: the picture stays
-/// the same, the file small.
+/// Keeps of each unit of width, which is less than a line has, the first, lowest, highest and last point: the
+/// picture stays the same, the file small.
 fn thin(points: &[[f32; 2]]) -> Vec<[f32; 2]> {
     if points.len() < 2_000 {
         return points.to_vec();
     }
-    let column = |point: &[f32; 2]| (point[0] * 2.0) as i32;
+    let column = |point: &[f32; 2]| point[0] as i32;
     let mut out: Vec<[f32; 2]> = Vec::new();
     for chunk in points.chunk_by(|a, b| column(a) == column(b)) {
         let by_height = |a: &&[f32; 2], b: &&[f32; 2]| a[1].total_cmp(&b[1]);

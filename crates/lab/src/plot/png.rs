@@ -1,9 +1,11 @@
 //! A drawing as PNG, at twice its size so that it is sharp on any screen.
 
 use std::cell::Cell;
+use std::io::Write;
 
 use tiny_skia::{
-    FillRule, IntSize, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
+    FillRule, LineJoin, Paint, Path, PathBuilder, PathStroker, Pixmap, Rect, Stroke, StrokeDash,
+    Transform,
 };
 use ttf_parser::OutlineBuilder;
 
@@ -16,89 +18,143 @@ const WHITE: u8 = 255;
 /// Pixels per unit of the drawing.
 const SCALE: f32 = 2.0;
 
+/// A drawing is made and packed so many rows of pixels at a time, which stay in the caches meanwhile. All of it at once
+/// would be memory new to the process, which takes as long to get as to draw on.
+const BAND: usize = 80;
+
 /// The bytes of a PNG file; `None` only for a drawing without area.
 pub fn png(scene: &Scene) -> Option<Vec<u8>> {
-    let size = IntSize::from_wh(
-        (scene.width * SCALE).ceil() as u32,
-        (scene.height * SCALE).ceil() as u32,
-    )?;
-    // The drawings of a run are made one after the other, in the same memory: to get it anew from the
-    // system, which clears it, would take as long as drawing.
-    let mut data = BUFFER.take();
-    data.clear();
-    data.resize(size.width() as usize * size.height() as usize * 4, WHITE);
-    let mut pixels = Pixmap::from_vec(data, size)?;
-    let fonts = Fonts::load();
-    // The first is the paper, as white as the pixels are.
-    for shape in scene.shapes.iter().skip(1) {
-        draw(&mut pixels, shape, &fonts);
-    }
-    let mut data = pixels.take();
-    let file = encode(&mut data, size);
-    BUFFER.set(data);
-    file
-}
-
-thread_local! {
-    /// What the latest drawing was made in.
-    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// A drawing is opaque, so three bytes a pixel are enough: they move together. The fast compression takes a fraction of
-/// the default one's time, and lines on a white ground are small anyway.
-fn encode(data: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
-    let pixels = data.len() / 4;
-    for pixel in 0..pixels {
-        // The fourth byte goes along, as all four are one move, and under the next pixel.
-        data.copy_within(4 * pixel..4 * pixel + 4, 3 * pixel);
-    }
+    let [width, height] = [scene.width, scene.height].map(|units| (units * SCALE).ceil() as usize);
+    let mut band = Pixmap::new(width as u32, BAND as u32)?;
+    let areas = Areas::of(scene);
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, size.width(), size.height());
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
+    // A drawing is opaque, so three bytes a pixel are enough. The fast compression takes a fraction of the default
+    // one's time, and lines on a white ground are small anyway.
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Fast);
     // Most rows are like the one above.
     encoder.set_filter(png::Filter::Up);
     let mut writer = encoder.write_header().ok()?;
-    writer.write_image_data(&data[..3 * pixels]).ok()?;
+    let mut rows = writer.stream_writer().ok()?;
+    for top in (0..height).step_by(BAND) {
+        band.data_mut().fill(WHITE);
+        areas.draw(&mut band, top as f32);
+        let pixels = width * BAND.min(height - top);
+        compress(&mut rows, packed(&mut band.data_mut()[..4 * pixels])).ok()?;
+    }
+    rows.finish().ok()?;
     writer.finish().ok()?;
     Some(file)
 }
 
-fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
-    let scale = Transform::from_scale(SCALE, SCALE);
-    match shape {
-        Shape::Rect { frame: [x, y, width, height], fill } => {
-            if let Some(rect) = Rect::from_xywh(*x, *y, *width, *height) {
-                pixels.fill_rect(rect, &paint(*fill), scale, None);
+/// In a function of its own, as what [`packed`] does: of a larger one the registers are not enough for such loops.
+#[inline(never)]
+fn compress(rows: &mut impl Write, pixels: &[u8]) -> std::io::Result<()> {
+    rows.write_all(pixels)
+}
+
+/// Three bytes of each four move together.
+#[inline(never)]
+fn packed(data: &mut [u8]) -> &[u8] {
+    let pixels = data.len() / 4;
+    for pixel in 0..pixels {
+        // The fourth byte goes along, as all four are one move, and under the next pixel.
+        data.copy_within(4 * pixel..4 * pixel + 4, 3 * pixel);
+    }
+    &data[..3 * pixels]
+}
+
+/// Everything in a drawing as areas to fill, in pixels.
+struct Areas {
+    areas: Vec<(Path, Colour)>,
+    scale: Transform,
+}
+
+impl Areas {
+    fn of(scene: &Scene) -> Self {
+        let scale = Transform::from_scale(SCALE, SCALE);
+        let mut all = Self { areas: Vec::new(), scale };
+        let fonts = Fonts::load();
+        // The first shape is the paper, as white as the pixels are.
+        scene.shapes.iter().skip(1).for_each(|shape| all.add_shape(shape, &fonts));
+        all
+    }
+
+    /// Fills what there is of all areas below row `top`.
+    fn draw(&self, band: &mut Pixmap, top: f32) {
+        let shift = Transform::from_translate(0.0, -top);
+        for (path, colour) in &self.areas {
+            let bounds = path.bounds();
+            if bounds.bottom() > top && bounds.top() < top + BAND as f32 {
+                band.fill_path(path, &paint(*colour), FillRule::Winding, shift, None);
             }
         }
-        Shape::Path { points, colour, width, dash } => {
-            let stroke = Stroke {
-                width: *width,
-                line_join: LineJoin::Round,
-                dash: dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0)),
-                ..Stroke::default()
+    }
+
+    fn add(&mut self, path: Option<Path>, place: Transform, colour: Colour) {
+        self.areas.extend(path.and_then(|path| path.transform(place)).map(|path| (path, colour)));
+    }
+
+    fn add_shape(&mut self, shape: &Shape, fonts: &Fonts) {
+        match shape {
+            Shape::Rect { frame: [x, y, width, height], fill } => {
+                let rect = Rect::from_xywh(*x, *y, *width, *height);
+                self.add(rect.map(PathBuilder::from_rect), self.scale, *fill);
+            }
+            Shape::Path { points, colour, width, dash } => {
+                let dash = dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0));
+                self.add_line(points, *colour, *width, dash.as_ref());
+            }
+            Shape::Area { points, fill } => {
+                let mut path = joined(points);
+                path.close();
+                self.add(path.finish(), self.scale, *fill);
+            }
+            Shape::Dot { at: [x, y], radius, fill } => {
+                self.add(PathBuilder::from_circle(*x, *y, *radius), self.scale, *fill);
+            }
+            Shape::Text { at, text, style } => self.add_text(*at, text, style, fonts),
+        }
+    }
+
+    fn add_line(
+        &mut self,
+        points: &[[f32; 2]],
+        colour: Colour,
+        width: f32,
+        dash: Option<&StrokeDash>,
+    ) {
+        let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
+        let fineness = PathStroker::compute_resolution_scale(&self.scale);
+        for piece in pieces(points, dash.is_some()) {
+            let line = joined(piece).finish();
+            let line = match dash {
+                Some(dash) => line.and_then(|line| line.dash(dash, fineness)),
+                None => line,
             };
-            for piece in pieces(points, stroke.dash.is_some()) {
-                if let Some(path) = joined(piece).finish() {
-                    pixels.stroke_path(&path, &paint(*colour), &stroke, scale, None);
-                }
-            }
+            self.add(line.and_then(|line| line.stroke(&stroke, fineness)), self.scale, colour);
         }
-        Shape::Area { points, fill } => {
-            let mut path = joined(points);
-            path.close();
-            if let Some(path) = path.finish() {
-                pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);
-            }
-        }
-        Shape::Dot { at: [x, y], radius, fill } => {
-            if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
-                pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);
-            }
-        }
-        Shape::Text { at, text, style } => draw_text(pixels, *at, text, style, fonts),
+    }
+
+    fn add_text(&mut self, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
+        let width = fonts.width(text, style.size, style.medium);
+        let shift = match style.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => -width / 2.0,
+            Anchor::End => -width,
+        };
+        let turn = if style.upright { -90.0 } else { 0.0 };
+        let place = Transform::from_translate(shift, 0.0)
+            .post_rotate(turn)
+            .post_translate(at[0], at[1])
+            .post_concat(self.scale);
+        // All letters together: each path takes longer to begin than a letter to fill.
+        let path = Cell::new(PathBuilder::new());
+        let pen = |x, scale| Pen { path: path.take(), x, scale };
+        fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
+        self.add(path.into_inner().finish(), place, style.colour);
     }
 }
 
@@ -111,9 +167,9 @@ fn joined(points: &[[f32; 2]]) -> PathBuilder {
     path
 }
 
-/// A line is drawn in pieces of so many points: the edges of a long one would need more memory than the drawing, and
-/// each row of pixels would look at all those that cross it.
-const PIECE: usize = 256;
+/// A line is drawn in pieces of so many points, of which few bands see more than a few: each row of pixels looks at
+/// all edges of what it sees.
+const PIECE: usize = 64;
 
 /// The pieces of a line, or all of it if it is dashed. Each ends with the stretch with which the next one begins, so
 /// that the corner between the two is round as well.
@@ -121,27 +177,6 @@ fn pieces(points: &[[f32; 2]], is_dashed: bool) -> impl Iterator<Item = &[[f32; 
     let step = if is_dashed { points.len() } else { PIECE };
     let starts = (0..points.len().saturating_sub(1)).step_by(step.max(1));
     starts.map(move |start| &points[start..points.len().min(start + step + 2)])
-}
-
-fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
-    let width = fonts.width(text, style.size, style.medium);
-    let shift = match style.anchor {
-        Anchor::Start => 0.0,
-        Anchor::Middle => -width / 2.0,
-        Anchor::End => -width,
-    };
-    let turn = if style.upright { -90.0 } else { 0.0 };
-    let place = Transform::from_translate(shift, 0.0)
-        .post_rotate(turn)
-        .post_translate(at[0], at[1])
-        .post_scale(SCALE, SCALE);
-    // All letters together: each path takes longer to begin than a letter to fill.
-    let path = Cell::new(PathBuilder::new());
-    let pen = |x, scale| Pen { path: path.take(), x, scale };
-    fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
-    if let Some(path) = path.into_inner().finish() {
-        pixels.fill_path(&path, &paint(style.colour), FillRule::Winding, place, None);
-    }
 }
 
 fn paint(colour: Colour) -> Paint<'static> {
