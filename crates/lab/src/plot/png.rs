@@ -225,3 +225,47 @@ impl OutlineBuilder for Pen {
         self.path.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three bytes a pixel, row by row, and how many pixels a row has.
+    fn decoded(file: &[u8]) -> (Vec<u8>, usize) {
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().expect("a PNG");
+        let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
+        let frame = reader.next_frame(&mut pixels).expect("a picture");
+        assert_eq!(frame.color_type, png::ColorType::Rgb);
+        (pixels, frame.width as usize)
+    }
+
+    #[test]
+    fn what_crosses_bands_is_whole() {
+        let mut scene = Scene::new(30.0, 101.0, "lines");
+        scene.line([10.0, 5.0], [10.0, 96.0], Colour(255, 0, 0), 2.0);
+        let (pixels, width) = decoded(&png(&scene).expect("a file"));
+        assert_eq!((width, pixels.len()), (60, 3 * 60 * 202), "the last band is not full");
+        for (row, pixels) in pixels.chunks(3 * width).enumerate() {
+            let is_line = (10..192).contains(&row);
+            for (column, pixel) in pixels.chunks(3).enumerate() {
+                let is_red = is_line && (18..22).contains(&column);
+                assert_eq!(pixel, if is_red { [255, 0, 0] } else { [255; 3] }, "{row}, {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_one_line() {
+        let points: Vec<[f32; 2]> = (0..1_000_u16).map(|at| [f32::from(at), 0.0]).collect();
+        for count in [2, 3, PIECE, PIECE + 1, PIECE + 2, 1_000] {
+            let ends: Vec<_> = pieces(&points[..count], false)
+                .map(|piece| (piece[0][0] as usize, piece[piece.len() - 1][0] as usize))
+                .collect();
+            assert_eq!((ends[0].0, ends[ends.len() - 1].1), (0, count - 1));
+            let meet = ends.windows(2).all(|two| two[0].1 == (two[1].0 + 1).min(count - 1));
+            assert!(meet, "each ends with the first stretch of the next: {ends:?}");
+            assert_eq!(pieces(&points[..count], true).count(), 1, "dashes go on");
+        }
+        assert_eq!(pieces(&points[..1], false).count(), 0);
+    }
+}
