@@ -17,51 +17,26 @@ use crate::results::{Column, Samples, Series};
 /// Sees every packet that leaves one queue.
 pub struct QueueWatch {
     warmup_end: Instant,
-    /// Waiting times after the warm-up, in ns, but for the latest.
-    delays: Histogram<u64>,
-    /// The latest: it takes half as long to count many one after the other as each of them between packets.
-    latest: Vec<u64>,
+    /// Waiting times after the warm-up, in ns.
+    pub delays: Histogram<u64>,
     /// Packets that left with CE.
     pub marks: u64,
     /// Packets, and the sum of their waiting times in ns.
     waited: (u64, u64),
 }
 
-/// So many waiting times are counted at a time.
-const LATEST: usize = 256;
-
 impl QueueWatch {
     /// Watches the queue before a link.
     pub fn new(warmup: Duration) -> Self {
         let delays = Histogram::new(3).expect("three digits are possible");
-        let latest = Vec::with_capacity(LATEST);
         let warmup_end = Instant::ZERO + warmup;
-        Self { warmup_end, delays, latest, marks: 0, waited: (0, 0) }
-    }
-
-    /// Waiting times after the warm-up, in ns.
-    pub fn delays(&self) -> Histogram<u64> {
-        let mut all = self.delays.clone();
-        count(&mut all, &self.latest);
-        all
-    }
-
-    #[inline(never)]
-    fn count_latest(&mut self) {
-        count(&mut self.delays, &self.latest);
-        self.latest.clear();
+        Self { warmup_end, delays, marks: 0, waited: (0, 0) }
     }
 
     /// Mean waiting time of the packets since there were `before`, in µs.
     fn mean_since(&self, before: (u64, u64)) -> Option<i64> {
         let (packets, total) = (self.waited.0 - before.0, self.waited.1 - before.1);
         (packets > 0).then(|| (total / packets / 1_000) as i64)
-    }
-}
-
-fn count(delays: &mut Histogram<u64>, waited: &[u64]) {
-    for waited in waited {
-        delays.record(*waited).expect("the histogram grows as needed");
     }
 }
 
@@ -74,10 +49,7 @@ impl Watcher for QueueWatch {
             self.marks += 1;
         }
         if now >= self.warmup_end {
-            if self.latest.len() == LATEST {
-                self.count_latest();
-            }
-            self.latest.push(waited);
+            self.delays.record(waited).expect("the histogram grows as needed");
         }
     }
 }
