@@ -5,7 +5,6 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{Link, LinkId, NodeId, Transmission};
-use crate::log::Turn;
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
 use datapath::node::Port;
@@ -133,6 +132,7 @@ impl Partition {
 
     #[inline(never)]
     fn show_sent_to_some(&mut self, link: LinkId, id: PacketId) {
+        let turn = self.turn();
         let Link { segments_super_packets, watchers, .. } = &mut self.links[link.0 as usize];
         let packet = self.pool.get(id);
         if packet.meta.gso_segs > 1 && *segments_super_packets {
@@ -142,7 +142,6 @@ impl Partition {
             watchers.0.iter_mut().for_each(|watcher| watcher.sent(self.now, packet));
         }
         if self.log.wants_sent(link) {
-            let turn = Turn { at: self.now, rank: self.rank };
             self.log.note_sent(turn, link, packet);
         }
     }

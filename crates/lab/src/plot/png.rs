@@ -26,7 +26,7 @@ const BAND: usize = 80;
 pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     let [width, height] = [scene.width, scene.height].map(|units| (units * SCALE).ceil() as usize);
     let mut band = Pixmap::new(width as u32, BAND as u32)?;
-    let areas = Areas::of(scene);
+    let areas = areas(scene);
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
     // A drawing is opaque, so three bytes a pixel are enough. The fast compression takes a fraction of the default
@@ -40,7 +40,7 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     let mut rows = writer.stream_writer().ok()?;
     for top in (0..height).step_by(BAND) {
         band.data_mut().fill(WHITE);
-        areas.draw(&mut band, top as f32);
+        draw(&mut band, &areas, top as f32);
         let pixels = width * BAND.min(height - top);
         compress(&mut rows, packed(&mut band.data_mut()[..4 * pixels])).ok()?;
     }
@@ -49,7 +49,7 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// In a function of its own, as what [`packed`] does: of a larger one the registers are not enough for such loops.
+/// In a function of its own, as [`packed`] is: a larger one has too few registers for a loop over all pixels.
 #[inline(never)]
 fn compress(rows: &mut impl Write, pixels: &[u8]) -> std::io::Result<()> {
     rows.write_all(pixels)
@@ -66,96 +66,96 @@ fn packed(data: &mut [u8]) -> &[u8] {
     &data[..3 * pixels]
 }
 
-/// Everything in a drawing as areas to fill, in pixels.
-struct Areas {
-    areas: Vec<(Path, Colour)>,
-    scale: Transform,
+/// Something to fill, in pixels.
+type Area = (Path, Colour);
+
+/// Everything in a drawing, first below.
+fn areas(scene: &Scene) -> Vec<Area> {
+    let fonts = Fonts::load();
+    let mut areas = Vec::new();
+    // The first shape is the paper, as white as the pixels are.
+    scene.shapes.iter().skip(1).for_each(|shape| add_shape(&mut areas, shape, &fonts));
+    areas
 }
 
-impl Areas {
-    fn of(scene: &Scene) -> Self {
-        let scale = Transform::from_scale(SCALE, SCALE);
-        let mut all = Self { areas: Vec::new(), scale };
-        let fonts = Fonts::load();
-        // The first shape is the paper, as white as the pixels are.
-        scene.shapes.iter().skip(1).for_each(|shape| all.add_shape(shape, &fonts));
-        all
-    }
-
-    /// Fills what there is of all areas below row `top`.
-    fn draw(&self, band: &mut Pixmap, top: f32) {
-        let shift = Transform::from_translate(0.0, -top);
-        for (path, colour) in &self.areas {
-            let bounds = path.bounds();
-            if bounds.bottom() > top && bounds.top() < top + BAND as f32 {
-                band.fill_path(path, &paint(*colour), FillRule::Winding, shift, None);
-            }
+/// Fills what there is of all areas below row `top`.
+fn draw(band: &mut Pixmap, areas: &[Area], top: f32) {
+    let shift = Transform::from_translate(0.0, -top);
+    for (path, colour) in areas {
+        let bounds = path.bounds();
+        if bounds.bottom() > top && bounds.top() < top + BAND as f32 {
+            band.fill_path(path, &paint(*colour), FillRule::Winding, shift, None);
         }
     }
+}
 
-    fn add(&mut self, path: Option<Path>, place: Transform, colour: Colour) {
-        self.areas.extend(path.and_then(|path| path.transform(place)).map(|path| (path, colour)));
-    }
+/// From units of the drawing to pixels.
+fn to_pixels() -> Transform {
+    Transform::from_scale(SCALE, SCALE)
+}
 
-    fn add_shape(&mut self, shape: &Shape, fonts: &Fonts) {
-        match shape {
-            Shape::Rect { frame: [x, y, width, height], fill } => {
-                let rect = Rect::from_xywh(*x, *y, *width, *height);
-                self.add(rect.map(PathBuilder::from_rect), self.scale, *fill);
-            }
-            Shape::Path { points, colour, width, dash } => {
-                let dash = dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0));
-                self.add_line(points, *colour, *width, dash.as_ref());
-            }
-            Shape::Area { points, fill } => {
-                let mut path = joined(points);
-                path.close();
-                self.add(path.finish(), self.scale, *fill);
-            }
-            Shape::Dot { at: [x, y], radius, fill } => {
-                self.add(PathBuilder::from_circle(*x, *y, *radius), self.scale, *fill);
-            }
-            Shape::Text { at, text, style } => self.add_text(*at, text, style, fonts),
+fn add(areas: &mut Vec<Area>, path: Option<Path>, place: Transform, colour: Colour) {
+    areas.extend(path.and_then(|path| path.transform(place)).map(|path| (path, colour)));
+}
+
+fn add_shape(areas: &mut Vec<Area>, shape: &Shape, fonts: &Fonts) {
+    match shape {
+        Shape::Rect { frame: [x, y, width, height], fill } => {
+            let rect = Rect::from_xywh(*x, *y, *width, *height);
+            add(areas, rect.map(PathBuilder::from_rect), to_pixels(), *fill);
         }
-    }
-
-    fn add_line(
-        &mut self,
-        points: &[[f32; 2]],
-        colour: Colour,
-        width: f32,
-        dash: Option<&StrokeDash>,
-    ) {
-        let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
-        let fineness = PathStroker::compute_resolution_scale(&self.scale);
-        for piece in pieces(points, dash.is_some()) {
-            let line = joined(piece).finish();
-            let line = match dash {
-                Some(dash) => line.and_then(|line| line.dash(dash, fineness)),
-                None => line,
-            };
-            self.add(line.and_then(|line| line.stroke(&stroke, fineness)), self.scale, colour);
+        Shape::Path { points, colour, width, dash } => {
+            add_line(areas, points, *colour, *width, *dash);
         }
+        Shape::Area { points, fill } => {
+            let mut path = joined(points);
+            path.close();
+            add(areas, path.finish(), to_pixels(), *fill);
+        }
+        Shape::Dot { at: [x, y], radius, fill } => {
+            add(areas, PathBuilder::from_circle(*x, *y, *radius), to_pixels(), *fill);
+        }
+        Shape::Text { at, text, style } => add_text(areas, *at, text, style, fonts),
     }
+}
 
-    fn add_text(&mut self, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
-        let width = fonts.width(text, style.size, style.medium);
-        let shift = match style.anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => -width / 2.0,
-            Anchor::End => -width,
+fn add_line(
+    areas: &mut Vec<Area>,
+    points: &[[f32; 2]],
+    colour: Colour,
+    width: f32,
+    dash: Option<[f32; 2]>,
+) {
+    let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
+    let dash = dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0));
+    let fineness = PathStroker::compute_resolution_scale(&to_pixels());
+    for piece in pieces(points, dash.is_some()) {
+        let line = joined(piece).finish();
+        let line = match &dash {
+            Some(dash) => line.and_then(|line| line.dash(dash, fineness)),
+            None => line,
         };
-        let turn = if style.upright { -90.0 } else { 0.0 };
-        let place = Transform::from_translate(shift, 0.0)
-            .post_rotate(turn)
-            .post_translate(at[0], at[1])
-            .post_concat(self.scale);
-        // All letters together: each path takes longer to begin than a letter to fill.
-        let path = Cell::new(PathBuilder::new());
-        let pen = |x, scale| Pen { path: path.take(), x, scale };
-        fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
-        self.add(path.into_inner().finish(), place, style.colour);
+        add(areas, line.and_then(|line| line.stroke(&stroke, fineness)), to_pixels(), colour);
     }
+}
+
+fn add_text(areas: &mut Vec<Area>, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
+    let width = fonts.width(text, style.size, style.medium);
+    let shift = match style.anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => -width / 2.0,
+        Anchor::End => -width,
+    };
+    let turn = if style.upright { -90.0 } else { 0.0 };
+    let place = Transform::from_translate(shift, 0.0)
+        .post_rotate(turn)
+        .post_translate(at[0], at[1])
+        .post_concat(to_pixels());
+    // All letters together: each path takes longer to begin than a letter to fill.
+    let path = Cell::new(PathBuilder::new());
+    let pen = |x, scale| Pen { path: path.take(), x, scale };
+    fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
+    add(areas, path.into_inner().finish(), place, style.colour);
 }
 
 /// A path from point to point.
