@@ -40,6 +40,9 @@ pub(crate) struct Epoch {
 /// A group has this many entries, or more groups than that have none, before entries are sorted by
 /// counting.
 const GROUPS_PER_ENTRY: usize = 8;
+/// So many entries or more go into the fingerprint together, unless fewer are left: what they need stays in the nearest cache
+/// until their turn.
+const HASHED_TOGETHER: u32 = 32;
 
 impl Epoch {
     pub fn new(groups: Groups) -> Self {
@@ -149,8 +152,13 @@ impl Epoch {
     fn run_groups(&mut self, part: &mut Partition) {
         let (asks, asks_for_routers) = part.exceeds_caches();
         let asks = asks && self.groups.are_single();
+        let mut hashed = 0;
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
+            if part.hashes_ahead && range.start == hashed {
+                hashed = self.some_runs_end(run);
+                part.hash_arrivals(&self.sorted[range.start..hashed]);
+            }
             let entries = &mut self.sorted[range.clone()];
             // Most lists are in order already; those of a router are made of many that are.
             if !entries.is_sorted_by_key(Entry::key) {
@@ -163,6 +171,14 @@ impl Epoch {
             let router = router.filter(|node| part.nodes[node.0 as usize].host.forwarding);
             part.run_group(&self.sorted, range, &self.notified, (asks, router));
         }
+    }
+
+    /// Where the runs from this one on end that have [`HASHED_TOGETHER`] entries.
+    fn some_runs_end(&self, run: usize) -> usize {
+        let enough = self.runs[run] + HASHED_TOGETHER;
+        let ends = &self.runs[run + 1..];
+        let end = ends.iter().find(|end| **end >= enough).or(ends.last());
+        *end.expect("a run ends") as usize
     }
 }
 
@@ -202,6 +218,9 @@ impl Partition {
             }
             if own < key {
                 let Some(Reverse(own)) = self.own.pop() else { break };
+                if self.hashes_ahead {
+                    self.hash_arrivals(&[own.2]);
+                }
                 self.do_entry(own.2);
             } else if let Some(entry) = entry {
                 next += 1;
