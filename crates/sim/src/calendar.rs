@@ -18,13 +18,11 @@ use datapath::units::{Duration, Instant};
 pub(crate) struct Calendar {
     /// Length of an epoch, ns.
     width: u64,
-    /// The 64 bits after the point of one through that length: a multiplication costs less than a
-    /// division.
+    /// The 64 bits after the point of one through that length: a multiplication costs less than a division.
     per_width: u64,
     /// Number of the epoch that is next; those before it are empty.
     next: u64,
-    /// The number of the last stretch whose epochs have lists of their own: the one after that of the next
-    /// epoch.
+    /// The number of the last stretch whose epochs have lists of their own: the one after that of the next epoch.
     horizon: u64,
     /// Those lists.
     near: Level<Entry>,

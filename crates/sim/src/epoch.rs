@@ -1,12 +1,11 @@
 //! How time goes on: epoch by epoch, and in an epoch group by group.
 //!
-//! An epoch is as long as the shortest delay between groups of nodes ([`crate::groups`]), so within
-//! it groups do not hear of each other, and each may do all that it has to do there before the next
-//! one begins (conservative synchronisation; K. M. Chandy, J. Misra, "Distributed simulation",
-//! IEEE TSE 5(5), 1979). The events of a group keep their order, and nothing that can be seen depends
-//! on the order between groups: the results are those of one event after the other. What is gained is
-//! that a node, and the code that it needs, comes to the caches once an epoch, and that what comes
-//! next is known far ahead.
+//! An epoch is as long as the shortest delay between groups of nodes ([`crate::groups`]), so within it groups do not
+//! hear of each other, and each may do all that it has to do there before the next one begins (conservative
+//! synchronisation; K. M. Chandy, J. Misra, "Distributed simulation", IEEE TSE 5(5), 1979). The events of a group keep
+//! their order, and nothing that can be seen depends on the order between groups: the results are those of one event
+//! after the other. What is gained is that a node, and the code that it needs, comes to the caches once an epoch, and
+//! that what comes next is known far ahead.
 
 use crate::due::{Entry, NUMBER_BITS};
 use crate::event::EventId;
@@ -37,12 +36,10 @@ pub(crate) struct Epoch {
     sorter: Sorter<Entry>,
 }
 
-/// A group has this many entries, or more groups than that have none, before entries are sorted by
-/// counting.
+/// A group has this many entries, or more groups than that have none, before entries are sorted by counting.
 const GROUPS_PER_ENTRY: usize = 8;
-/// So many entries or more go into the fingerprint together, unless fewer are left: what they need stays in the nearest cache
-/// until their turn.
-const HASHED_TOGETHER: u32 = 32;
+/// So many entries or more go into the fingerprint together: what they need is near until their turn.
+const HASHED_TOGETHER: usize = 32;
 
 impl Epoch {
     pub fn new(groups: Groups) -> Self {
@@ -155,8 +152,10 @@ impl Epoch {
         let mut hashed = 0;
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
-            if part.hashes_ahead && range.start == hashed {
-                hashed = self.some_runs_end(run);
+            if part.hashes_ahead && range.start >= hashed {
+                let enough = |end: &&u32| **end as usize >= range.start + HASHED_TOGETHER;
+                let end = self.runs[run + 1..].iter().find(enough);
+                hashed = end.map_or(self.sorted.len(), |end| *end as usize);
                 part.hash_arrivals(&self.sorted[range.start..hashed]);
             }
             let entries = &mut self.sorted[range.clone()];
@@ -171,14 +170,6 @@ impl Epoch {
             let router = router.filter(|node| part.nodes[node.0 as usize].host.forwarding);
             part.run_group(&self.sorted, range, &self.notified, (asks, router));
         }
-    }
-
-    /// Where the runs from this one on end that have [`HASHED_TOGETHER`] entries.
-    fn some_runs_end(&self, run: usize) -> usize {
-        let enough = self.runs[run] + HASHED_TOGETHER;
-        let ends = &self.runs[run + 1..];
-        let end = ends.iter().find(|end| **end >= enough).or(ends.last());
-        *end.expect("a run ends") as usize
     }
 }
 

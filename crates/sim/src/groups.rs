@@ -1,9 +1,8 @@
 //! Which nodes are worked off together, in the order of time, and how long epochs are.
 //!
-//! What one node does reaches another after the delay of a link at the earliest. Nodes joined by
-//! links shorter than an epoch hear of each other within it, so they are one group. Groups do not
-//! hear of each other within an epoch, which is as long as the shortest delay between them, their
-//! look-ahead.
+//! What one node does reaches another after the delay of a link at the earliest. Nodes joined by links shorter than an
+//! epoch hear of each other within it, so they are one group. Groups do not hear of each other within an epoch, which
+//! is as long as the shortest delay between them, their look-ahead.
 
 use crate::balance::Balance;
 use crate::link::{Link, NodeId};
@@ -114,8 +113,7 @@ fn root(roots: &mut [u32], mut node: u32) -> u32 {
     node
 }
 
-/// Chooses which delays join nodes and whether several threads work, by how much there is to do in an
-/// epoch.
+/// Chooses which delays join nodes and whether several threads work, by how much there is to do in an epoch.
 #[derive(Debug)]
 pub(crate) struct Chooser {
     pub grouping: Grouping,

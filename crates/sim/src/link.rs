@@ -39,8 +39,7 @@ pub struct LinkConfig {
     pub ring: u32,
     /// Chances of impairments on the way.
     pub chances: Chances,
-    /// Rules of impairments on the way, asked before the chances, at the time when the last bit of a
-    /// packet has left.
+    /// Rules of impairments on the way, asked before the chances, at the time when the last bit of a packet has left.
     pub rules: Vec<Rule>,
     /// The direction of this link in the words of the rules.
     pub direction: Direction,
@@ -81,8 +80,7 @@ pub struct Link {
     rate: Option<Rate>,
     /// What is being serialised, if anything is: when its last bit leaves.
     leaving_at: Instant,
-    /// The receiving end, in the numbers of the partition; an index in its `away` if it is in
-    /// another one.
+    /// The receiving end, in the numbers of the partition; an index in its `away` if it is in another one.
     pub(crate) far: (NodeId, Port),
     impairments: Option<Box<Impairments>>,
     /// It changes. Its rate is none then, or its delay the least that there will be.

@@ -12,7 +12,7 @@ use crate::log::{Log, Rank, Turn};
 use crate::machine::Machine;
 use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
-use crate::record::{DropPlace, Fingerprint};
+use crate::record::DropPlace;
 use crate::state::{AppState, NodeState};
 use crate::world::WorldStats;
 use apps::{App, AppCx, NO_APP};
@@ -187,8 +187,7 @@ impl Partition {
         self.called.clear();
     }
 
-    /// An application hears that something has become ready, and what its node then has to say is
-    /// heard.
+    /// An application hears that something has become ready, and what its node then has to say is heard.
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.program_ran = self.now;
         let owner = self.nodes[node.0 as usize].owner_of(ready.socket);
@@ -281,19 +280,17 @@ impl Partition {
         self.hashes_ahead = self.log.interest.digests && !self.shows_arrivals;
     }
 
-    /// Puts what arrives by these entries of the epoch into the fingerprint, before they have their turn: nothing looks at
-    /// a packet on its way, and a sum has no order. One after the other, they wait for the caches side by side.
+    /// Puts what arrives by these entries of the epoch into the fingerprint before they have their turn: nothing looks at a
+    /// packet on its way, and a sum has no order. One after the other, they wait for the caches side by side.
     #[inline(never)]
     pub fn hash_arrivals(&mut self, entries: &[Entry]) {
-        let mut arrivals = Fingerprint::default();
         for entry in entries {
-            if let Some(packet) = entry.arriving().filter(|_| !entry.is_damaged()) {
-                let at = self.begin + Duration::from_nanos(entry.after_ns().into());
-                let link = self.names.link(LinkId(entry.id().index()));
-                arrivals.note_arrival(at, link, self.pool.get(packet));
+            let due = entry.due(self.begin);
+            if let Some(link) = due.link_of_arrival().filter(|_| !entry.is_damaged()) {
+                let packet = self.pool.get(due.packet());
+                self.log.records.arrivals.note_arrival(due.at, self.names.link(link), packet);
             }
         }
-        self.log.records.arrivals += arrivals;
     }
 
     /// Shows what arrives to those who want to see it; true if it goes no further than that.
@@ -345,8 +342,7 @@ impl Partition {
         }
     }
 
-    /// Hears everything that a node has to say, then knows when it wants to be called: the law of the
-    /// datapath.
+    /// Hears everything that a node has to say, then knows when it wants to be called: the law of the datapath.
     #[inline(never)]
     pub fn pump(&mut self, node: NodeId) {
         let mut told = WithoutSending::default();

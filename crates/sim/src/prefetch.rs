@@ -18,8 +18,7 @@ const ROUTE: usize = 8;
 
 /// A host counts as so many packets.
 const PACKETS_PER_HOST: usize = 32;
-/// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only
-/// cost.
+/// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only cost.
 pub(crate) const NEARBY: usize = 16384;
 /// Until there are so many, those of some thousand flows, the caches hold what routers need, which is less.
 const FOR_ROUTERS: usize = 16 * NEARBY;
@@ -31,8 +30,7 @@ impl Partition {
         (size > NEARBY, size > FOR_ROUTERS)
     }
 
-    /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
-    /// step by step.
+    /// Asks the caches for the packets that come after `next`, and for what a router needs for them, step by step.
     #[inline]
     pub fn prefetch_entries(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
         if let Some(packet) = sorted.get(next + PACKET).and_then(Entry::arriving) {
@@ -58,8 +56,7 @@ impl Partition {
         }
     }
 
-    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
-    /// one.
+    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another one.
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
         // Nothing of this one is looked at: it is not there yet.

@@ -13,9 +13,8 @@ use datapath::reason::Reason;
 use datapath::units::Instant;
 
 impl Partition {
-    /// Puts a packet that a node sends on the link behind the port. Not in line, like
-    /// [`pump`](Self::pump): called from several places, these should lie in the instruction cache
-    /// once.
+    /// Puts a packet that a node sends on the link behind the port. Not in line, like [`pump`](Self::pump): called from
+    /// several places, these should lie in the instruction cache once.
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];

@@ -1,8 +1,7 @@
 //! Nodes, links and applications in virtual time: what a world is made of, and how it runs.
 //!
-//! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and
-//! applications. What they do stands in [`crate::partition`], in which order in [`crate::event`], how
-//! time goes on in [`crate::epoch`].
+//! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. What they
+//! do stands in [`crate::partition`], in which order in [`crate::event`], how time goes on in [`crate::epoch`].
 
 use crate::divide::{Places, Share, join};
 use crate::epoch::Epoch;
@@ -286,8 +285,7 @@ impl World {
         &self.shares[at.part].part.links[at.index as usize]
     }
 
-    /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when
-    /// asked for.
+    /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when asked for.
     pub fn in_flight(&self, link: LinkId) -> usize {
         let at = self.places.far_end(link);
         self.shares[at.part].part.calendar.count(LinkId(at.index))
@@ -322,19 +320,14 @@ impl World {
         self.unasked = true;
     }
 
-    /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the
-    /// other links.
+    /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the other links.
     pub fn watch(&mut self, link: LinkId, watcher: Box<dyn Watcher>) {
-        let at = self.places.link(link);
-        let link = &mut self.shares[at.part].part.links[at.index as usize];
-        link.watchers.get_or_insert_default().0.push(watcher);
+        self.link_mut(link).watchers.get_or_insert_default().0.push(watcher);
     }
 
     /// The first of this type that [watches](Self::watch) a link.
     pub fn watcher<T: Watcher>(&self, link: LinkId) -> Option<&T> {
-        let at = self.places.link(link);
-        let link = &self.shares[at.part].part.links[at.index as usize];
-        let mut all = link.watchers.as_ref()?.0.iter();
+        let mut all = self.link(link).watchers.as_ref()?.0.iter();
         all.find_map(|watcher| (&**watcher as &dyn Any).downcast_ref())
     }
 
@@ -396,8 +389,7 @@ impl World {
         Streams::compare(self.streams().map(|(_, streams)| streams))
     }
 
-    /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before
-    /// it is lost.
+    /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before it is lost.
     pub fn set_link_up_at(&mut self, at: Instant, link: LinkId, up: bool) {
         assert!(at >= self.now(), "nothing can be scheduled for the past");
         let index = new_index(self.commands.len());
