@@ -38,8 +38,6 @@ pub(crate) struct Epoch {
 
 /// A group has this many entries, or more groups than that have none, before entries are sorted by counting.
 const GROUPS_PER_ENTRY: usize = 8;
-/// So many entries or more go into the fingerprint together: what they need is near until their turn.
-const HASHED_TOGETHER: usize = 32;
 
 impl Epoch {
     pub fn new(groups: Groups) -> Self {
@@ -149,15 +147,8 @@ impl Epoch {
     fn run_groups(&mut self, part: &mut Partition) {
         let (asks, asks_for_routers) = part.exceeds_caches();
         let asks = asks && self.groups.are_single();
-        let mut hashed = 0;
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
-            if part.hashes_ahead && range.start >= hashed {
-                let enough = |end: &&u32| **end as usize >= range.start + HASHED_TOGETHER;
-                let end = self.runs[run + 1..].iter().find(enough);
-                hashed = end.map_or(self.sorted.len(), |end| *end as usize);
-                part.hash_arrivals(&self.sorted[range.start..hashed]);
-            }
             let entries = &mut self.sorted[range.clone()];
             // Most lists are in order already; those of a router are made of many that are.
             if !entries.is_sorted_by_key(Entry::key) {
@@ -209,9 +200,6 @@ impl Partition {
             }
             if own < key {
                 let Some(Reverse(own)) = self.own.pop() else { break };
-                if self.hashes_ahead {
-                    self.hash_arrivals(&[own.2]);
-                }
                 self.do_entry(own.2);
             } else if let Some(entry) = entry {
                 next += 1;

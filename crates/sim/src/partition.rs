@@ -67,10 +67,9 @@ pub(crate) struct Partition {
     pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
-    /// What arrives is shown to somebody, or does not go to its node at once.
+    /// What arrives goes into the fingerprint; it is shown to somebody, or does not go to its node at once.
+    hashes_arrivals: bool,
     shows_arrivals: bool,
-    /// It is not, but goes into the fingerprint: some at a time, before their turn.
-    pub hashes_ahead: bool,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
     pub one_machine: bool,
     /// How long after the arrivals of a moment applications run.
@@ -129,8 +128,8 @@ impl Partition {
             names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
+            hashes_arrivals: false,
             shows_arrivals: true,
-            hashes_ahead: false,
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
             machine: Machine::default(),
@@ -262,43 +261,36 @@ impl Partition {
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, entry.packet());
         }
-        if self.shows_arrivals {
-            if self.one_machine {
-                return self.arrive_on_machine(id, entry);
+        if !self.shows_arrivals {
+            if self.hashes_arrivals {
+                self.hash_arrival(id, entry.packet());
             }
-            if self.is_seen_only(id, entry.packet()) {
-                return;
-            }
+        } else if self.one_machine {
+            return self.arrive_on_machine(id, entry);
+        } else if self.is_seen_only(id, entry.packet()) {
+            return;
         }
         self.take_in(entry);
     }
 
     /// Whether anybody sees what arrives is known from now on until the world has run.
     pub fn note_who_sees(&mut self) {
+        self.hashes_arrivals = self.log.interest.digests;
         self.shows_arrivals =
             self.log.interest.delivered || self.one_machine || self.border.is_some();
-        self.hashes_ahead = self.log.interest.digests && !self.shows_arrivals;
     }
 
-    /// Puts what arrives by these entries of the epoch into the fingerprint before they have their turn: nothing looks at a
-    /// packet on its way, and a sum has no order. One after the other, they wait for the caches side by side.
-    #[inline(never)]
-    pub fn hash_arrivals(&mut self, entries: &[Entry]) {
-        for entry in entries {
-            let due = entry.due(self.begin);
-            if let Some(link) = due.link_of_arrival().filter(|_| !entry.is_damaged()) {
-                let packet = self.pool.get(due.packet());
-                self.log.records.arrivals.note_arrival(due.at, self.names.link(link), packet);
-            }
-        }
+    #[inline]
+    fn hash_arrival(&mut self, id: LinkId, packet: PacketId) {
+        let link = self.names.link(id);
+        self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
     }
 
     /// Shows what arrives to those who want to see it; true if it goes no further than that.
     #[inline(never)]
     pub fn is_seen_only(&mut self, id: LinkId, packet: PacketId) -> bool {
-        if self.log.interest.digests {
-            let link = self.names.link(id);
-            self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
+        if self.hashes_arrivals {
+            self.hash_arrival(id, packet);
         }
         if self.log.interest.delivered {
             self.log.note_delivered(self.turn(), id, self.pool.get(packet));
