@@ -102,12 +102,11 @@ impl<T> Level<T> {
         (filled != 0).then(|| filled.trailing_zeros() as usize)
     }
 
-    /// Lists from which all was taken out have no room.
-    fn note_emptied(&mut self) {
-        for place in 0..self.lists.len() {
-            if self.lists[place].iter().next().is_none() {
-                self.drain(place, |_| {});
-            }
+    /// Takes those out of a list that `wanted` picks. One that is empty then has no room.
+    fn extract(&mut self, place: usize, wanted: impl FnMut(&T) -> bool, take: impl FnMut(T)) {
+        self.lists[place].extract(wanted, take);
+        if self.lists[place].iter().next().is_none() {
+            self.drain(place, |_| {});
         }
     }
 }
@@ -247,8 +246,7 @@ impl Calendar {
         } else {
             let before = (end - begin).as_nanos();
             let is_due = |entry: &Entry| u64::from(entry.after_ns()) < before;
-            self.near.lists[place].extract(is_due, |entry| out.push(entry));
-            self.near.note_emptied();
+            self.near.extract(place, is_due, |entry| out.push(entry));
         }
     }
 
@@ -299,16 +297,15 @@ impl Calendar {
         let mut severed: Vec<Due> = Vec::new();
         let mine = |due: &Due| due.link_of_arrival() == Some(link);
         for number in self.near_numbers() {
-            let list = &mut self.near.lists[near_place(number)];
             let begin = Instant::from_nanos(number.saturating_mul(self.width));
-            list.extract(|entry| mine(&entry.due(begin)), |entry| severed.push(entry.due(begin)));
+            let is_mine = |entry: &Entry| mine(&entry.due(begin));
+            let take = |entry: Entry| severed.push(entry.due(begin));
+            self.near.extract(near_place(number), is_mine, take);
         }
-        self.near.note_emptied();
         for far in &mut self.far {
-            for list in &mut far.lists {
-                list.extract(mine, |due| severed.push(due));
+            for place in 0..far.lists.len() {
+                far.extract(place, mine, |due| severed.push(due));
             }
-            far.note_emptied();
         }
         severed.extend(self.beyond.extract_if(.., |due| mine(due)));
         severed.sort_by_key(|due| due.at);

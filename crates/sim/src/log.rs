@@ -123,13 +123,10 @@ impl Log {
         self.links = (0..links as u32).map(wants).collect();
     }
 
-    #[inline]
-    pub fn wants_sent(&self, link: LinkId) -> bool {
-        self.interest.sent && self.links[link.0 as usize]
-    }
-
     pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
-        self.records.keep(turn, packet, |packet| What::Sent(link, packet));
+        if self.links[link.0 as usize] {
+            self.records.keep(turn, packet, |packet| What::Sent(link, packet));
+        }
     }
 
     pub fn note_delivered(&mut self, turn: Turn, link: LinkId, packet: &Packet) {

@@ -21,8 +21,8 @@ use sim::world::World;
 use super::apps::{self, FlowEnds};
 use super::changes::Changes;
 use super::outside::Outside;
+use super::queue_watch::QueueWatch;
 use super::routes;
-use super::sample::QueueWatch;
 use super::workload::{self, Workload};
 use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 

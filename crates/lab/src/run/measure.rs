@@ -401,8 +401,9 @@ fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
 fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) {
     let watch = place.watch(&built.world);
     let millis = |nanos: f64| nanos / 1e6;
-    push(out, name, "queue delay mean", "ms", millis(watch.delays.mean()));
-    let high = watch.delays.value_at_quantile(0.99) as f64;
+    let delays = watch.delays();
+    push(out, name, "queue delay mean", "ms", millis(delays.mean()));
+    let high = delays.value_at_quantile(0.99) as f64;
     push(out, name, "queue delay 99 %", "ms", millis(high));
     let port = built.world.host(place.node).port(place.port);
     let stats = port.qdisc().stats();
@@ -451,7 +452,7 @@ pub fn distributions(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<Distr
         let scope = plan.port_name(*link, *end);
         let lengths = &mut sampled.queue_lengths(index);
         out.extend(Distribution::of("queue-length", &scope, lengths));
-        let delays = &place.watch(&built.world).delays;
+        let delays = place.watch(&built.world).delays();
         if !delays.is_empty() {
             let parts = Distribution::PARTS;
             let at =

@@ -10,6 +10,7 @@ mod counters;
 mod exchanges;
 mod measure;
 pub(crate) mod outside;
+mod queue_watch;
 mod reroute;
 mod routes;
 mod sample;

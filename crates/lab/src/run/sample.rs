@@ -1,11 +1,8 @@
-//! What is looked at while a world runs: queues packet by packet, flows and ports at intervals.
+//! What is looked at while a world runs, at intervals: flows and ports.
 
-use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::Qdisc as _;
 use datapath::tcp::info::BriefInfo;
 use datapath::units::{Duration, Instant};
-use hdrhistogram::Histogram;
-use sim::record::Watcher;
 use sim::world::World;
 use std::sync::Arc;
 
@@ -13,46 +10,6 @@ use super::apps::FlowEnds;
 use super::build::Built;
 use crate::plan::Plan;
 use crate::results::{Column, Samples, Series};
-
-/// Sees every packet that leaves one queue.
-pub struct QueueWatch {
-    warmup_end: Instant,
-    /// Waiting times after the warm-up, in ns.
-    pub delays: Histogram<u64>,
-    /// Packets that left with CE.
-    pub marks: u64,
-    /// Packets, and the sum of their waiting times in ns.
-    waited: (u64, u64),
-}
-
-impl QueueWatch {
-    /// Watches the queue before a link.
-    pub fn new(warmup: Duration) -> Self {
-        let delays = Histogram::new(3).expect("three digits are possible");
-        let warmup_end = Instant::ZERO + warmup;
-        Self { warmup_end, delays, marks: 0, waited: (0, 0) }
-    }
-
-    /// Mean waiting time of the packets since there were `before`, in µs.
-    fn mean_since(&self, before: (u64, u64)) -> Option<i64> {
-        let (packets, total) = (self.waited.0 - before.0, self.waited.1 - before.1);
-        (packets > 0).then(|| (total / packets / 1_000) as i64)
-    }
-}
-
-impl Watcher for QueueWatch {
-    fn sent(&mut self, now: Instant, packet: &Packet) {
-        let waited = now.saturating_since(packet.meta.enqueued_at).as_nanos();
-        self.waited.0 += 1;
-        self.waited.1 += waited;
-        if packet.network.ecn() == Ecn::Ce {
-            self.marks += 1;
-        }
-        if now >= self.warmup_end {
-            self.delays.record(waited).expect("the histogram grows as needed");
-        }
-    }
-}
 
 /// Takes the samples of all flows and ports.
 pub struct Sampler {
