@@ -397,7 +397,7 @@ pub(super) fn network_header(
 ) -> Option<Network> {
     match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Some(Network::Ipv4(Ipv4 { tos, ttl, ..Ipv4::new(src, dst, protocol) }))
+            Some(Network::Ipv4(Ipv4 { ttl, tos, ..Ipv4::new(src, dst, protocol) }))
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => Some(Network::Ipv6(Ipv6 {
             src,

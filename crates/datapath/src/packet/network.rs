@@ -63,19 +63,20 @@ pub enum Network {
     Other(EtherType),
 }
 
-/// IPv4 header fields (RFC 791). Lengths and checksum follow from the packet.
+/// IPv4 header fields (RFC 791). Lengths and checksum follow from the packet. Protocol, time to live and type of service
+/// stand so that a fingerprint takes them as one number, as those of [`Tcp`](super::Tcp) do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
     /// Source address.
     pub src: Ipv4Addr,
     /// Destination address.
     pub dst: Ipv4Addr,
-    /// Type of service: DSCP in the upper six bits, ECN in the lower two.
-    pub tos: u8,
-    /// Time to live.
-    pub ttl: u8,
     /// Protocol number of what follows.
     pub protocol: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Type of service: DSCP in the upper six bits, ECN in the lower two.
+    pub tos: u8,
     /// Identification.
     pub id: u16,
     /// Don't fragment.
