@@ -124,10 +124,14 @@ impl Partition {
     /// Shows a packet that is put on a link to those who want to see it; not what the device is going to cut.
     #[inline]
     fn show_sent(&mut self, link: LinkId, id: PacketId) {
-        let Link { segments_super_packets, watchers, .. } = &mut self.links[link.0 as usize];
-        if watchers.is_none() && !self.log.interest.sent {
-            return;
+        if self.log.interest.sent || self.links[link.0 as usize].watchers.is_some() {
+            self.show_sent_to_some(link, id);
         }
+    }
+
+    #[inline(never)]
+    fn show_sent_to_some(&mut self, link: LinkId, id: PacketId) {
+        let Link { segments_super_packets, watchers, .. } = &mut self.links[link.0 as usize];
         let packet = self.pool.get(id);
         if packet.meta.gso_segs > 1 && *segments_super_packets {
             return;
@@ -136,13 +140,8 @@ impl Partition {
             watchers.0.iter_mut().for_each(|watcher| watcher.sent(self.now, packet));
         }
         if self.log.interest.sent {
-            self.note_sent(link, id);
+            let turn = self.turn();
+            self.log.note_sent(turn, link, self.pool.get(id));
         }
-    }
-
-    #[inline(never)]
-    fn note_sent(&mut self, link: LinkId, id: PacketId) {
-        let turn = self.turn();
-        self.log.note_sent(turn, link, self.pool.get(id));
     }
 }
