@@ -7,43 +7,95 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples(Kept);
 
+/// By the smallest kind of number that all of them fit in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kept {
-    /// Less than [`ABSENT`] each, and that where there is none.
+    Short(Vec<u16>),
     Narrow(Vec<u32>),
-    /// There is one that is negative or larger.
     Wide(Vec<Option<i64>>),
 }
 
-/// In place of a narrow value that is absent.
-const ABSENT: u32 = u32::MAX;
+/// A kind of number, of which the largest stands where there is none.
+trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
+    const ABSENT: Self;
+
+    /// The value, if it fits.
+    #[inline]
+    fn of(value: Option<i64>) -> Option<Self> {
+        let Some(value) = value else { return Some(Self::ABSENT) };
+        Self::try_from(value).ok().filter(|small| *small != Self::ABSENT)
+    }
+
+    #[inline]
+    fn value(self) -> Option<i64> {
+        (self != Self::ABSENT).then_some(self.into())
+    }
+}
+
+impl Small for u16 {
+    const ABSENT: Self = Self::MAX;
+}
+
+impl Small for u32 {
+    const ABSENT: Self = Self::MAX;
+}
+
+/// Adds a value if it fits.
+#[inline]
+fn push<T: Small>(values: &mut Vec<T>, value: Option<i64>) -> bool {
+    T::of(value).map(|small| values.push(small)).is_some()
+}
+
+impl Kept {
+    /// Adds values up to the first that does not fit, which it gives back.
+    #[inline]
+    fn extend(&mut self, mut values: impl Iterator<Item = Option<i64>>) -> Result<(), Option<i64>> {
+        let large = match self {
+            Self::Short(kept) => values.find(|value| !push(kept, *value)),
+            Self::Narrow(kept) => values.find(|value| !push(kept, *value)),
+            Self::Wide(kept) => {
+                kept.extend(values);
+                None
+            }
+        };
+        large.map_or(Ok(()), Err)
+    }
+
+    /// The same values, where larger ones fit, and as much room.
+    #[cold]
+    fn widened(&self) -> Self {
+        match self {
+            Self::Short(values) => {
+                let mut narrow = Vec::with_capacity(values.capacity());
+                let widened = |short: &u16| short.value().map_or(u32::ABSENT, |value| value as u32);
+                narrow.extend(values.iter().map(widened));
+                Self::Narrow(narrow)
+            }
+            Self::Narrow(values) => {
+                let mut wide = Vec::with_capacity(values.capacity());
+                wide.extend(values.iter().map(|narrow| narrow.value()));
+                Self::Wide(wide)
+            }
+            Self::Wide(_) => unreachable!("all values fit there"),
+        }
+    }
+}
 
 impl Samples {
     /// None, and room for so many.
     pub fn with_capacity(count: usize) -> Self {
-        Self(Kept::Narrow(Vec::with_capacity(count)))
+        Self(Kept::Short(Vec::with_capacity(count)))
     }
 
     /// Adds a value.
     pub fn push(&mut self, value: Option<i64>) {
-        let narrow = value.map_or(Some(ABSENT), |value| {
-            u32::try_from(value).ok().filter(|value| *value != ABSENT)
-        });
-        match (&mut self.0, narrow) {
-            (Kept::Narrow(values), Some(narrow)) => values.push(narrow),
-            (Kept::Wide(values), _) => values.push(value),
-            (Kept::Narrow(values), None) => {
-                let mut wide = Vec::with_capacity(values.capacity());
-                wide.extend(values.iter().map(|value| widened(*value)));
-                wide.push(value);
-                self.0 = Kept::Wide(wide);
-            }
-        }
+        self.extend([value]);
     }
 
     /// How many there are, absent ones too.
     pub fn len(&self) -> usize {
         match &self.0 {
+            Kept::Short(values) => values.len(),
             Kept::Narrow(values) => values.len(),
             Kept::Wide(values) => values.len(),
         }
@@ -60,7 +112,8 @@ impl Samples {
     /// Behind the last one.
     pub fn at(&self, place: usize) -> Option<i64> {
         match &self.0 {
-            Kept::Narrow(values) => widened(values[place]),
+            Kept::Short(values) => values[place].value(),
+            Kept::Narrow(values) => values[place].value(),
             Kept::Wide(values) => values[place],
         }
     }
@@ -81,13 +134,9 @@ impl Samples {
     }
 }
 
-fn widened(value: u32) -> Option<i64> {
-    (value != ABSENT).then_some(value.into())
-}
-
 impl Default for Kept {
     fn default() -> Self {
-        Self::Narrow(Vec::new())
+        Self::Short(Vec::new())
     }
 }
 
@@ -102,7 +151,11 @@ impl FromIterator<Option<i64>> for Samples {
 
 impl Extend<Option<i64>> for Samples {
     fn extend<I: IntoIterator<Item = Option<i64>>>(&mut self, values: I) {
-        values.into_iter().for_each(|value| self.push(value));
+        let mut values = values.into_iter();
+        while let Err(large) = self.0.extend(&mut values) {
+            self.0 = self.0.widened();
+            self.push(large);
+        }
     }
 }
 
@@ -118,16 +171,22 @@ mod tests {
 
     #[test]
     fn every_value_comes_back_as_it_was() {
-        let most = i64::from(u32::MAX);
-        let each = [0, 1, most - 1, most, most + 1, -1, i64::MIN, i64::MAX].map(Some);
-        for odd in each.into_iter().chain([None]) {
-            let given = vec![Some(7), None, odd, Some(0), None];
-            let kept = Samples::from(given.clone());
-            assert_eq!(kept.iter().collect::<Vec<_>>(), given);
-            assert_eq!(kept.range(1..3).collect::<Vec<_>>(), given[1..3]);
-            assert_eq!((kept.len(), kept.at(2)), (5, odd));
-            let is_narrow = odd.is_none_or(|value| (0..most).contains(&value));
-            assert_eq!(matches!(kept.0, Kept::Narrow(_)), is_narrow);
+        let [short, narrow] = [i64::from(u16::MAX), i64::from(u32::MAX)];
+        let edges = [0, 1, short - 1, short, short + 1, narrow - 1, narrow, narrow + 1];
+        let each = edges.into_iter().chain([-1, i64::MIN, i64::MAX]).map(Some).chain([None]);
+        for odd in each {
+            // The kind changes twice at most, and what was there before stays.
+            for first in [None, Some(70_000), Some(-7)] {
+                let given = vec![first, Some(7), None, odd, Some(0), None];
+                let kept = Samples::from(given.clone());
+                assert_eq!(kept.iter().collect::<Vec<_>>(), given);
+                assert_eq!(kept.range(1..4).collect::<Vec<_>>(), given[1..4]);
+                assert_eq!((kept.len(), kept.at(3)), (6, odd));
+                let all_below =
+                    |most| given.iter().flatten().all(|value| (0..most).contains(value));
+                assert_eq!(matches!(kept.0, Kept::Short(_)), all_below(short));
+                assert_eq!(matches!(kept.0, Kept::Wide(_)), !all_below(narrow));
+            }
         }
         assert!(Samples::from(Vec::new()).is_empty());
     }

@@ -48,24 +48,11 @@ struct FlowState {
     last: Option<(u32, u32)>,
 }
 
-/// A flow at one time.
-#[derive(Clone, Copy, Default)]
-struct FlowSample {
-    /// Received since the sample before, bit/s.
-    throughput: i64,
-    /// What the sender's socket told, while there was one.
-    socket: Option<SocketSample>,
-}
+/// A flow at one time: for each of [`COLUMNS`] what it has then, or [`ABSENT`].
+type FlowSample = [i64; COLUMNS.len()];
 
-/// As in TCP_INFO.
-#[derive(Clone, Copy)]
-struct SocketSample {
-    cwnd: u32,
-    ssthresh: u32,
-    rtt: u32,
-    unacked: u32,
-    retransmits: u32,
-}
+/// In place of what is not known.
+const ABSENT: i64 = i64::MIN;
 
 #[derive(Default)]
 struct PortSamples {
@@ -110,25 +97,23 @@ impl Looked {
 /// the other, and looks wait side by side.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What a column has of a sample.
-type Reading = fn(&FlowSample) -> Option<i64>;
-
-/// The columns of a flow's series.
-const COLUMNS: [(&str, Reading); 6] = [
-    ("throughput_bits_per_sec", |sample| Some(sample.throughput)),
-    ("cwnd_segments", |sample| Some(sample.socket?.cwnd.into())),
-    ("ssthresh_segments", |sample| {
-        let ssthresh = sample.socket?.ssthresh;
-        (ssthresh < INFINITE_SSTHRESH).then_some(ssthresh.into())
-    }),
-    ("srtt_us", |sample| Some(sample.socket?.rtt.into()).filter(|rtt| *rtt > 0)),
-    ("unacked_segments", |sample| Some(sample.socket?.unacked.into())),
-    ("retransmits_segments", |sample| Some(sample.socket?.retransmits.into())),
+/// The columns of a flow's series: what it has received since the sample before, and what the sender's socket tells, while
+/// there is one, as in TCP_INFO.
+const COLUMNS: [&str; 6] = [
+    "throughput_bits_per_sec",
+    "cwnd_segments",
+    "ssthresh_segments",
+    "srtt_us",
+    "unacked_segments",
+    "retransmits_segments",
 ];
-/// The place of the column of throughput.
+/// Their places.
 const THROUGHPUT: usize = 0;
-/// The place of the column of smoothed round-trip times.
+const CWND: usize = 1;
+const SSTHRESH: usize = 2;
 const SRTT: usize = 3;
+const UNACKED: usize = 4;
+const RETRANSMITS: usize = 5;
 
 /// Columns have room for so many samples from the start, if there are to be so many: they need not move then.
 const ROOM_MOST: u64 = 4_096;
@@ -136,21 +121,24 @@ const ROOM_MOST: u64 = 4_096;
 impl FlowState {
     /// Takes one sample of what has been looked at, at the end of a time of so many ns.
     fn sample(&mut self, Looked { info, received }: &Looked, span: i64) -> FlowSample {
-        let mut sample = FlowSample::default();
+        let mut sample = [ABSENT; COLUMNS.len()];
         if let Some(info) = info {
             self.last = Some((info.total_retrans, u32::from(info.total_rto)));
-            sample.socket = Some(SocketSample {
-                cwnd: info.snd_cwnd,
-                ssthresh: info.snd_ssthresh,
-                rtt: info.rtt,
-                unacked: info.unacked,
-                retransmits: info.total_retrans,
-            });
+            sample[CWND] = info.snd_cwnd.into();
+            if info.snd_ssthresh < INFINITE_SSTHRESH {
+                sample[SSTHRESH] = info.snd_ssthresh.into();
+            }
+            if info.rtt > 0 {
+                sample[SRTT] = info.rtt.into();
+            }
+            sample[UNACKED] = info.unacked.into();
+            sample[RETRANSMITS] = info.total_retrans.into();
         }
         self.is_received = received.is_some();
+        sample[THROUGHPUT] = 0;
         if let Some(received) = *received {
             let bits = i128::from(received - self.received) * 8 * 1_000_000_000;
-            sample.throughput = (bits / i128::from(span)) as i64;
+            sample[THROUGHPUT] = (bits / i128::from(span)) as i64;
             self.received = received;
         }
         sample
@@ -158,8 +146,9 @@ impl FlowState {
 
     /// Puts samples into columns.
     fn keep(&mut self, samples: &[FlowSample]) {
-        for (column, (_, read)) in self.columns.iter_mut().zip(COLUMNS) {
-            column.extend(samples.iter().map(read));
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            let values = samples.iter().map(|sample| sample[place]);
+            column.extend(values.map(|value| (value != ABSENT).then_some(value)));
         }
     }
 }
@@ -192,7 +181,7 @@ impl Sampler {
             ports: plan.measure.queues.iter().map(port).collect(),
             warmup_end: Instant::ZERO + plan.warmup,
         };
-        let latest = vec![[FlowSample::default(); BLOCK]; plan.flows.len()];
+        let latest = vec![[[ABSENT; COLUMNS.len()]; BLOCK]; plan.flows.len()];
         Self { sampled, latest, early: plan.measure.early }
     }
 
@@ -329,8 +318,7 @@ impl Sampled {
             if !flow.is_received {
                 flow.columns[THROUGHPUT] = Samples::default();
             }
-            let names = COLUMNS.iter().map(|(name, _)| *name);
-            series(format!("flow-{}", flow.name), names.zip(flow.columns).collect())
+            series(format!("flow-{}", flow.name), COLUMNS.into_iter().zip(flow.columns).collect())
         });
         let ports = self.ports.into_iter().map(|port| {
             series(
