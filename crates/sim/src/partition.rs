@@ -361,7 +361,7 @@ impl Partition {
 
     /// The same where a node mostly has nothing to say.
     #[inline]
-    fn pump_unless_idle(&mut self, node: NodeId) {
+    pub fn pump_unless_idle(&mut self, node: NodeId) {
         match self.nodes[node.0 as usize].host.idle_until(self.now) {
             Some(until) => self.rest_until(node, until),
             None => self.pump(node),

@@ -25,7 +25,7 @@ impl World {
         for index in 0..self.node_count() as u32 {
             let at = self.places.node(NodeId(index));
             let part = &mut self.shares[at.part].part;
-            part.pump(NodeId(at.index));
+            part.pump_unless_idle(NodeId(at.index));
             if !self.places.is_empty() && !part.log.records.is_empty() {
                 // All have the same place among what happens: they are shown as they come.
                 self.settle();
