@@ -222,7 +222,7 @@ impl Plan {
 /// How a world is worked off: with so many threads.
 type Way = (Grouping, usize);
 
-/// Who looks on: what is only hashed is hashed before its turn.
+/// Who looks on: what is only hashed passes other questions on its way than what is shown.
 #[derive(Clone, Copy, PartialEq)]
 enum Eyes {
     None,
