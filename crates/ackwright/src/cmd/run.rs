@@ -149,8 +149,8 @@ pub struct Workers {
     /// Number of runs at a time [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
     jobs: u32,
-    /// Number of threads for each run [default: processors that have no run]; results do not
-    /// depend on it
+    /// Number of threads for each run [default: processors that have no run, but one for each hundred
+    /// nodes at most]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
     threads: u32,
 }

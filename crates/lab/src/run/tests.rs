@@ -57,9 +57,18 @@ fn results_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn no_more_runs_go_on_at_a_time_than_there_are() {
-    assert_eq!(share_out(3, 1_000_000, 2), (3, 2));
-    assert_eq!(share_out(3, 2, 5), (2, 5));
-    assert_eq!(share_out(0, 1_000_000, 1), (1, 1));
+    assert_eq!(share_out(3, (1_000_000, 2), 10), (3, 2));
+    assert_eq!(share_out(3, (2, 5), 10), (2, 5));
+    assert_eq!(share_out(0, (1_000_000, 1), 10), (1, 1));
+}
+
+#[test]
+fn small_worlds_are_not_shared_unless_asked() {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    assert_eq!(share_out(1, (0, 0), 22), (1, 1), "a dumbbell with ten flows");
+    assert_eq!(share_out(1, (0, 2), 22), (1, 2));
+    assert_eq!(share_out(1, (0, 0), 208), (1, processors.min(2)), "a fat tree with 128 hosts");
+    assert_eq!(share_out(1, (0, 0), 100_000), (1, processors.min(1_000)));
 }
 
 #[test]
