@@ -3,7 +3,7 @@
 //! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. What they
 //! do stands in [`crate::partition`], in which order in [`crate::event`], how time goes on in [`crate::epoch`].
 
-use crate::divide::{Places, Share, join};
+use crate::divide::{Division, Share, join};
 use crate::epoch::Epoch;
 use crate::event::{Kind, new_index};
 use crate::groups::{Chooser, Grouping};
@@ -71,7 +71,7 @@ pub struct World {
     /// One for each thread.
     pub(crate) shares: Vec<Share>,
     /// What stands in which of them.
-    pub(crate) places: Places,
+    pub(crate) division: Division,
     pub(crate) chooser: Chooser,
     pub(crate) team: Team,
     /// Links or nodes have come since the world last ran.
@@ -91,7 +91,7 @@ impl World {
     pub fn new(seed: u64) -> Self {
         Self {
             shares: vec![Share { part: Partition::new(), epoch: Epoch::default() }],
-            places: Places::default(),
+            division: Division::default(),
             chooser: Chooser::new(Grouping::default(), 1, &[]),
             team: Team::default(),
             grown: true,
@@ -121,18 +121,23 @@ impl World {
         self.grown = true;
     }
 
-    /// Lets up to so many threads work while the world runs, where that pays; at least one does. The
+    /// Lets up to `threads` threads work while the world runs, where that pays; at least one does. The
     /// results are the same.
     pub fn set_threads(&mut self, threads: usize) {
         self.chooser.threads = threads.max(1);
         self.grown = true;
     }
 
+    /// How many threads share the world now: one until it has run for a while, and as long as it has little to do.
+    pub fn partitions(&self) -> usize {
+        self.shares.len()
+    }
+
     /// Everything in one partition, so that something can be added.
     pub(crate) fn whole(&mut self) -> &mut Partition {
         if self.shares.len() > 1 {
             let width = self.shares[0].epoch.groups.width;
-            let places = core::mem::take(&mut self.places);
+            let places = core::mem::take(&mut self.division);
             self.shares = vec![join(core::mem::take(&mut self.shares), &places, width)];
             self.grown = true;
             self.unasked = true;
@@ -140,7 +145,7 @@ impl World {
         &mut self.shares[0].part
     }
 
-    /// Makes room for so many nodes and links, and no more.
+    /// Makes room for exactly these numbers of nodes and links.
     pub fn reserve(&mut self, nodes: usize, links: usize) {
         let part = self.whole();
         part.nodes.reserve_exact(nodes);
@@ -157,14 +162,14 @@ impl World {
     }
 
     fn node(&self, node: NodeId) -> &NodeState {
-        let at = self.places.node(node);
+        let at = self.division.node(node);
         &self.shares[at.part].part.nodes[at.index as usize]
     }
 
     /// Applications on `node` hear what became ready only after `delay`, as on a busy machine;
     /// elsewhere it takes a nanosecond.
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
-        let at = self.places.node(node);
+        let at = self.division.node(node);
         let node = &mut self.shares[at.part].part.nodes[at.index as usize];
         let waits = node.late.as_ref().is_some_and(|late| !late.ready.is_empty());
         assert!(!waits, "set before the world runs");
@@ -192,7 +197,7 @@ impl World {
         let part = self.whole();
         let behind_box = part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
         part.machine.softirqs = Some(Box::new(Softirqs::new(node, behind_box)));
-        part.nodes[node.0 as usize].host.enter_softirq(true);
+        part.nodes[node.0 as usize].host.on_one_machine().enter_softirq(true);
     }
 
     /// True if applications have heard of everything that became ready so far.
@@ -211,7 +216,7 @@ impl World {
     /// Changes a node from outside; what it then has to say is heard at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
         self.begin_outside();
-        let at = self.places.node(node);
+        let at = self.division.node(node);
         let part = &mut self.shares[at.part].part;
         let result = act(part.now, &mut part.nodes[at.index as usize].host);
         part.pump(NodeId(at.index));
@@ -281,25 +286,25 @@ impl World {
 
     /// A link.
     pub fn link(&self, link: LinkId) -> &Link {
-        let at = self.places.link(link);
+        let at = self.division.link(link);
         &self.shares[at.part].part.links[at.index as usize]
     }
 
     /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when asked for.
     pub fn in_flight(&self, link: LinkId) -> usize {
-        let at = self.places.far_end(link);
+        let at = self.division.far_end(link);
         self.shares[at.part].part.calendar.count(LinkId(at.index))
     }
 
     /// All links, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
-        let count = self.places.links.len().max(self.shares[0].part.links.len());
+        let count = self.division.links.len().max(self.shares[0].part.links.len());
         (0..count as u32).map(|link| (LinkId(link), self.link(LinkId(link))))
     }
 
     /// A link, to change it.
     pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
-        let at = self.places.link(link);
+        let at = self.division.link(link);
         &mut self.shares[at.part].part.links[at.index as usize]
     }
 
@@ -310,7 +315,7 @@ impl World {
 
     /// The link behind a port.
     pub fn link_of(&self, node: NodeId, port: Port) -> LinkId {
-        let names = &self.shares[self.places.node(node).part].part.names;
+        let names = &self.shares[self.division.node(node).part].part.names;
         names.link(self.node(node).links[usize::from(port.0)])
     }
 
@@ -363,7 +368,7 @@ impl World {
 
     /// An application, to look at.
     pub fn app(&self, app: AppId) -> &dyn App {
-        let at = self.places.app(app.0);
+        let at = self.division.app(app.0);
         &*self.shares[at.part].part.apps[at.index as usize].app
     }
 

@@ -9,6 +9,7 @@ use lab::plan::{Error as PlanError, Experiment, Stack, limits};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
 use lab::trace::Wanted;
+use sim::epoch::Grouping;
 
 use super::{
     Failure, JOBS_MAX, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting,
@@ -153,6 +154,31 @@ pub struct Workers {
     /// nodes at most]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
     threads: u32,
+    /// How nodes are grouped; results do not depend on it, which `make determinism` checks
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, hide = true)]
+    grouping: GroupedHow,
+}
+
+/// How nodes are grouped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum GroupedHow {
+    /// As is worth it
+    #[default]
+    Adaptive,
+    /// Event by event
+    One,
+    /// As finely as can be, and on all threads, worth it or not
+    Finest,
+}
+
+impl From<GroupedHow> for Grouping {
+    fn from(how: GroupedHow) -> Self {
+        match how {
+            GroupedHow::Adaptive => Self::Adaptive,
+            GroupedHow::One => Self::One,
+            GroupedHow::Finest => Self::Finest,
+        }
+    }
 }
 
 /// Runs an experiment file.
@@ -467,6 +493,7 @@ pub fn run_all(
         repetitions: what.repetitions,
         jobs: what.workers.jobs as usize,
         threads: what.workers.threads as usize,
+        grouping: what.workers.grouping.into(),
         stop: &stop,
         progress: &bar,
         store: output.map(Output::store),

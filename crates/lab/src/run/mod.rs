@@ -27,6 +27,7 @@ use std::thread;
 
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
+use sim::epoch::Grouping;
 
 use clock::Clock;
 
@@ -63,6 +64,8 @@ pub struct Options<'a> {
     /// Threads for each run; 0 = as many as leave no processor idle, but no more than have a hundred nodes each. Results do not
     /// depend on it.
     pub threads: usize,
+    /// How nodes are grouped. Results do not depend on it, which is what it is for: to check that.
+    pub grouping: Grouping,
     /// Set from outside to stop early.
     pub stop: &'a AtomicBool,
     /// Who is told how far it is.
@@ -102,6 +105,7 @@ impl<'a> Options<'a> {
             repetitions: None,
             jobs: 1,
             threads: 1,
+            grouping: Grouping::default(),
             stop,
             progress: &Silent,
             store: None,
@@ -317,6 +321,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let plan = on_stack.as_ref().unwrap_or(plan);
     let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
     built.world.set_threads(options.threads);
+    built.world.set_grouping(options.grouping);
     let view = options.store.is_some() && options.wanted.is_some_and(|wanted| wanted.view);
     let widened = view.then(|| shown::widened(plan));
     // What is measured; beyond the plan if it is to be seen in a browser.

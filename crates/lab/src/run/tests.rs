@@ -71,6 +71,17 @@ fn small_worlds_are_not_shared_unless_asked() {
     assert_eq!(share_out(1, (0, 0), 100_000), (1, processors.min(1_000)));
 }
 
+/// What `make determinism` compares is worth comparing.
+#[test]
+fn the_world_of_make_determinism_is_worth_eight_threads() {
+    let text = include_str!("../../../../experiments/determinism-threads.toml");
+    let experiment = Experiment::parse("determinism-threads.toml", text, &[]).unwrap();
+    let mut world = build::build(&experiment.base, false).unwrap().world;
+    world.set_threads(8);
+    world.run_until(Instant::ZERO + experiment.base.duration);
+    assert_eq!(world.partitions(), 8);
+}
+
 #[test]
 fn probes_measure_what_the_path_is() {
     let points = run_with(0);
