@@ -14,6 +14,7 @@
 //! | [`credit_at(now, port, at)`](host::Host::credit_at) | the same beforehand, for a driver that knows when; false if it has to come back to say it |
 //! | [`poll(now, &mut place)`](host::Host::poll) | say the next thing: [`Poll`](node::Poll) |
 //! | [`idle_until(now)`](host::Host::idle_until) | the time that `poll` would say now, if it has nothing else to say: shorter, and without a place |
+//! | [`wake_at()`](host::Host::wake_at) | the time that `Idle` named last, for a driver that has not kept it |
 //!
 //! 1. After an input, the driver polls until [`Poll::Idle`](node::Poll::Idle) before time goes on.
 //!    Inputs of one moment may come together. After [`Rx::Forward`](node::Rx::Forward),
@@ -27,6 +28,10 @@
 //!    What follows a `Send` with `more` needs no room: the device takes the rest of the chain at once.
 //! 5. Time never runs backwards, and the datapath never reads a clock.
 //!
+//! Two drivers say more. A program with a packet socket hands in what it has made itself ([`send_by`](host::Host::send_by)).
+//! A replay of what a kernel with one CPU has recorded plays that machine's interrupts and softirqs
+//! ([`on_one_machine`](host::Host::on_one_machine)). To prefetch ([`prefetch`](host::Host::prefetch)) changes nothing.
+//!
 //! Who breaks this is told by a panic, in release builds too. `examples/one_host_by_hand.rs` turns a
 //! host by hand.
 //!
@@ -37,6 +42,7 @@
 //! | [`units`], [`rng`] | time, rate, size; seeded random streams |
 //! | [`profile`] | what differs between kernels |
 //! | [`metrics`] | what routes tell TCP |
+//! | [`mod@prefetch`] | memory that will be needed soon comes to the caches |
 //! | [`reason`] | why packets are dropped, by the kernel's names |
 //! | [`packet`] | headers, parsing and emission, checksums, super-packets |
 //! | [`tcp`] | the connection |

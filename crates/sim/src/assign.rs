@@ -31,16 +31,16 @@ pub(crate) fn assign(groups: &Groups, links: &[&Link], chooser: &Chooser) -> Opt
     let mut all = Vec::new();
     let mut these = groups.clone();
     while these.count() > 1 {
-        let look_ahead = (these.width / groups.width).min(EPOCHS_MOST);
+        let epochs_ahead = (these.width / groups.width).min(EPOCHS_MOST);
         let net = Net::new(&these, links, &chooser.balance);
         let by_number = (0..these.count() as u32).collect();
         for order in [net.in_neighbourhood(), by_number] {
             let parts = net.cut_evenly(&order, count);
             let by_node: Vec<u32> = these.by_node().map(|group| parts[group as usize]).collect();
-            all.push((net.cost(&parts, count, look_ahead), by_node));
+            all.push((net.cost(&parts, count, epochs_ahead), by_node));
         }
         let larger = Groups::new(nodes, links, Some(Duration::from_nanos(2 * these.width)));
-        if look_ahead == EPOCHS_MOST || larger.width <= these.width {
+        if epochs_ahead == EPOCHS_MOST || larger.width <= these.width {
             break;
         }
         these = larger;
@@ -119,8 +119,8 @@ impl Net {
         parts
     }
 
-    /// How long it takes if the groups are divided so and threads go on alone for so many epochs.
-    fn cost(&self, parts: &[u32], count: usize, look_ahead: u64) -> u64 {
+    /// How long it takes if groups are divided like this and threads go on alone for `epochs_ahead` epochs.
+    fn cost(&self, parts: &[u32], count: usize, epochs_ahead: u64) -> u64 {
         let mut busy = vec![0; count];
         let mut crossing = 0;
         for (one, list) in self.neighbours.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Net {
             crossing += away.map(|(_, weight)| weight).sum::<u64>();
         }
         let busiest = busy.into_iter().max().unwrap_or(0);
-        busiest + busiest * WAIT_PERCENT / look_ahead / 100 + crossing * CROSSING / count as u64
+        busiest + busiest * WAIT_PERCENT / epochs_ahead / 100 + crossing * CROSSING / count as u64
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     use crate::link::{LinkConfig, LinkId, NodeId};
     use datapath::node::Port;
 
-    /// Two stars of so many hosts, whose middles, 0 and 1, are joined by a link of so many ms; all others have one.
+    /// Two stars of hosts, whose middles, 0 and 1, are joined by a link with a delay in ms; all others have 1 ms.
     fn dumbbell(hosts: [u32; 2], middle_ms: u64) -> (usize, Vec<Link>) {
         let mut ends = vec![(0, 1, middle_ms)];
         let mut nodes = 2;

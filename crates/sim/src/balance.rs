@@ -6,7 +6,7 @@
 //! again, by half of what was found: how flows start tells little about how they go on.
 //! What happens in the world does not depend on how it is divided, so it does not depend on this.
 
-use crate::divide::Places;
+use crate::divide::Division;
 use crate::link::NodeId;
 use crate::state::NodeState;
 use std::time;
@@ -29,9 +29,9 @@ pub(crate) struct Balance {
     settled_at: Option<time::Instant>,
 }
 
-/// So long the threads are measured first, then twice as long, and so on.
+/// The first time for which threads are measured; it doubles each time.
 const MEASURED_NANOS: u64 = 500_000_000;
-/// But so many times as long as dividing the world has taken.
+/// Threads are measured for at least this many times what dividing the world has taken.
 const PER_DIVISION: u32 = 32;
 /// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
 const WORTH_PERCENT: u64 = 10;
@@ -84,7 +84,7 @@ impl Balance {
 
     /// Takes what was measured into account, before the world, in which everything stands at these
     /// places, is divided anew. `expected`: the work of each partition by what was known so far.
-    pub fn settle(&mut self, places: &Places, expected: &[u64]) {
+    pub fn settle(&mut self, places: &Division, expected: &[u64]) {
         self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !places.is_empty() {
@@ -125,7 +125,7 @@ mod tests {
         for tenths in 1..=40 {
             if balance.count([0, MEASURED_NANOS].into_iter()) {
                 tries.push(tenths);
-                balance.settle(&Places::default(), &[]);
+                balance.settle(&Division::default(), &[]);
             }
         }
         assert_eq!(tries, [1, 3, 7, 15, 31]);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_took_longer_than_expected_costs_more_and_the_rest_less() {
-        let places = Places::of_nodes(&[0, 0, 1, 1]);
+        let places = Division::of_nodes(&[0, 0, 1, 1]);
         let mut balance = Balance { costs: vec![COST; 4], ..Balance::new(true) };
         let measured = [6, 4].map(|share| share * MEASURED_NANOS / 10);
         for (expected, costs) in [([6, 4], [1_000, 1_000]), ([5, 5], [1_100, 900])] {

@@ -6,7 +6,7 @@ use crate::link::{LinkId, NodeId};
 use crate::partition::Partition;
 use crate::pool::PacketId;
 use crate::world::World;
-use datapath::node::{Port, Rx};
+use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::units::Instant;
 
@@ -84,12 +84,7 @@ impl Partition {
 
     fn receive_from_outside(&mut self, node: NodeId, port: Port, packet: Packet) {
         let id = self.pool.insert(packet);
-        let host = &mut self.nodes[node.0 as usize].host;
-        match host.receive(self.now, port, self.pool.get_mut(id)) {
-            Rx::Forward(out) => self.put_on_link(node, out, id),
-            Rx::Queued | Rx::Taken => self.pool.give_back(id),
-        }
-        self.pump(node);
+        self.receive(node, port, id);
     }
 
     fn next_at(&self) -> Option<Instant> {

@@ -53,14 +53,14 @@ struct List<T> {
 
 /// A block has room for this many entries.
 const ROOM: usize = 256;
-/// So many blocks there are from the beginning: far levels come into use late.
+/// Blocks made at the beginning: far levels come into use late.
 const FIRST_BLOCKS: usize = 2;
-/// So many bits of an epoch's number choose a list.
+/// Bits of an epoch's number that choose a list of one level.
 const BITS: u32 = 6;
-/// So many lists there are for single epochs: those of two stretches.
+/// Lists for single epochs: two times as many as one level has.
 const NEAR: usize = 2 << BITS;
 const _: () = assert!(NEAR == u128::BITS as usize);
-/// So many levels there are behind the nearest.
+/// Levels behind the nearest.
 const FAR_LEVELS: usize = 5;
 
 impl<T> Level<T> {

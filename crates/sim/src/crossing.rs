@@ -12,7 +12,7 @@ pub(crate) struct Crossings {
     packets: Vec<Packet>,
 }
 
-/// So many packets beforehand the caches are asked for a place, which another core has used last.
+/// Places are prefetched this many packets ahead: another core has used them last.
 const AHEAD: usize = 6;
 
 impl Crossings {

@@ -40,13 +40,13 @@ pub(crate) struct At {
 
 /// Where everything is. Empty if the world is not divided.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct Division {
     nodes: Vec<At>,
     /// Where each link begins, and where it ends.
     pub links: Vec<[At; 2]>,
     apps: Vec<At>,
-    /// What crosses from one partition to another takes at least so many epochs.
-    pub look_ahead: u64,
+    /// Epochs that what crosses from one partition to another takes at least.
+    pub epochs_ahead: u64,
 }
 
 #[inline]
@@ -82,7 +82,7 @@ impl Names {
     }
 }
 
-impl Places {
+impl Division {
     pub fn node(&self, node: NodeId) -> At {
         place(&self.nodes, node.0)
     }
@@ -135,7 +135,7 @@ impl NodeState {
 }
 
 impl Partition {
-    /// An empty partition at the same time, one of so many, with epochs of this width.
+    /// An empty partition at the same time, one of `count`, with epochs of this width.
     fn sibling(&self, count: usize, width: u64) -> Self {
         let mut other = Self::new();
         (other.now, other.run) = (self.now, self.run);
@@ -147,14 +147,14 @@ impl Partition {
 }
 
 /// Divides a world: each node belongs to the partition that `parts` says.
-pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>, Places) {
+pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>, Division) {
     let mut whole = whole.part;
     let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
     let mut all: Vec<_> = (0..count).map(|_| whole.sibling(count, groups.width)).collect();
     let part_of = |node: NodeId| parts[node.0 as usize];
     let cut = whole.links.iter().filter(|link| part_of(link.from.0) != part_of(link.to.0));
     let shortest = cut.map(|link| link.delay().as_nanos()).min().unwrap_or(u64::MAX);
-    let mut places = Places { look_ahead: shortest / groups.width, ..Places::default() };
+    let mut places = Division { epochs_ahead: shortest / groups.width, ..Division::default() };
     for (name, node) in (0..).zip(take(&mut whole.nodes)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];
@@ -234,7 +234,7 @@ fn hand_over(
 }
 
 /// Makes one of the partitions of a world.
-pub(crate) fn join(shares: Vec<Share>, places: &Places, width: u64) -> Share {
+pub(crate) fn join(shares: Vec<Share>, places: &Division, width: u64) -> Share {
     let mut whole = shares[0].part.sibling(0, width);
     let (mut nodes, mut links, mut apps) = (Vec::new(), Vec::new(), Vec::new());
     for Share { mut part, .. } in shares {
@@ -268,7 +268,7 @@ pub(crate) fn join(shares: Vec<Share>, places: &Places, width: u64) -> Share {
 }
 
 #[cfg(test)]
-impl Places {
+impl Division {
     /// Nodes in these parts, and nothing else.
     pub fn of_nodes(parts: &[usize]) -> Self {
         let nodes = parts.iter().zip(0..).map(|(&part, index)| At { part, index }).collect();

@@ -90,7 +90,7 @@ impl Due {
         Self { at, what }
     }
 
-    /// The same in its epoch, so many ns after that begins.
+    /// The same in its epoch, `after_ns` after that begins.
     #[inline]
     pub fn entry(self, after_ns: u64) -> Entry {
         Entry {

@@ -49,7 +49,14 @@ pub(crate) struct EventId(u32);
 
 /// Bits of an index.
 pub(crate) const INDEX_BITS: u32 = 22;
-const _: () = assert!(KINDS.len() == 8, "a kind has three bits");
+const _: () = {
+    assert!(KINDS.len() == 8 && INDEX_BITS + 3 <= u32::BITS, "a kind has three bits");
+    let mut number = 0;
+    while number < KINDS.len() {
+        assert!(KINDS[number] as usize == number, "kinds stand in their order");
+        number += 1;
+    }
+};
 
 /// The index of what is added as number `count` of its kind.
 pub(crate) fn new_index(count: usize) -> u32 {

@@ -130,20 +130,20 @@ pub(crate) struct Chooser {
     events: u64,
     /// How much did, per epoch, before that.
     pub usual: u64,
-    /// So many epochs are looked at before the next choice.
+    /// Epochs to look at before the next choice.
     patience: u64,
     pub balance: Balance,
 }
 
-/// Epochs that hold fewer events than this are too short.
+/// Epochs with fewer events than this are too short.
 const EVENTS_LEAST: u64 = 8;
 /// The same for several threads, which meet after each.
 const EVENTS_PARALLEL: u64 = 128;
-/// Waking threads pays for so many events.
+/// Events for which it pays to wake threads.
 const EVENTS_OF_START: u64 = 1024;
-/// After so many epochs it is asked whether they are,
+/// Epochs between two choices, at first.
 const EPOCHS: u64 = 256;
-/// or sooner if they hold more than so many.
+/// Mean events per epoch from which on the choice is made earlier.
 const EVENTS_PER_EPOCH: u64 = 256;
 
 impl Chooser {
@@ -183,7 +183,7 @@ impl Chooser {
         self.grouping == Grouping::Finest || self.usual.saturating_mul(epochs) >= EVENTS_OF_START
     }
 
-    /// So many epochs had so many events. True if nodes are to be grouped anew.
+    /// Counts `events` that these epochs had. True if nodes are to be grouped anew.
     #[inline]
     pub fn count(&mut self, epochs: u64, events: u64) -> bool {
         if events > 0 {

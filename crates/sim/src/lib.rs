@@ -7,6 +7,7 @@
 //! | [`epoch`] | how time goes on: epoch by epoch, group by group |
 //! | [`border`] | nodes that are elsewhere: what is handed out and in |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
+//! | [`schedule`] | links that change by a plan |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
 //! | [`loss`] | which packets a link loses, by a library user's model |
 //! | [`wording`] | what a library user has named, made from the words of a file |

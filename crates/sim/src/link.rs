@@ -197,7 +197,7 @@ impl Link {
         size
     }
 
-    /// The caches are asked for what a packet needs that is put on this link.
+    /// Prefetches what a packet needs that is put on this link.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.busy_until);

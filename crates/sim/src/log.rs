@@ -111,7 +111,7 @@ enum What {
 }
 
 impl Log {
-    /// Notes what somebody wants to see of so many links that are called so.
+    /// Notes what observers want to see of these `links`, whose numbers in the whole world `names` has.
     pub fn ask(&mut self, observers: &Observers, links: usize, names: &Names) {
         let all = observers.iter().map(|(interest, _)| *interest);
         self.interest = all.fold(Interest::NOTHING, Interest::or);

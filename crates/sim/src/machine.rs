@@ -34,10 +34,11 @@ impl Partition {
         let is_due = |at: &usize| *at == node.0 as usize || self.nodes[*at].wake <= now;
         let due: Vec<usize> = (0..self.nodes.len()).filter(is_due).collect();
         for &at in &due {
-            self.nodes[at].host.fire_wheel_timers(now);
+            self.nodes[at].host.on_one_machine().fire_wheel_timers(now);
         }
-        let (exact, queues): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|&at| self.nodes[at].host.fires_exact_timers_only(now));
+        let (exact, queues): (Vec<_>, Vec<_>) = due
+            .into_iter()
+            .partition(|&at| self.nodes[at].host.on_one_machine().fires_exact_timers_only(now));
         for at in queues.into_iter().chain(exact) {
             self.nodes[at].wake = Instant::FAR_FUTURE;
             self.pump(NodeId(at as u32));
@@ -69,8 +70,8 @@ impl Partition {
 
     /// The next tick that may fire a timer of this node, if it may fire by then and need not.
     #[cold]
-    pub fn next_lax_tick(&self, node: NodeId) -> Instant {
-        let host = &self.nodes[node.0 as usize].host;
+    pub fn next_lax_tick(&mut self, node: NodeId) -> Instant {
+        let host = self.nodes[node.0 as usize].host.on_one_machine();
         let Some(latest) = host.lax_timer(Instant::FAR_FUTURE) else { return Instant::FAR_FUTURE };
         let tick = Instant::ZERO + Duration::from_millis(latest.as_millis());
         let may_fire = self.now < tick && tick < latest && host.lax_timer(tick) == Some(latest);
@@ -83,10 +84,12 @@ impl Partition {
     pub fn interrupt(&mut self) {
         let now = self.now;
         for index in 0..self.nodes.len() {
-            let Some(latest) = self.nodes[index].host.lax_timer(now) else { continue };
+            let Some(latest) = self.nodes[index].host.on_one_machine().lax_timer(now) else {
+                continue;
+            };
             let before = |other: &NodeState| other.wake > now && other.wake < latest;
             if latest > now && !self.nodes.iter().any(before) {
-                self.nodes[index].host.fire_lax_timers(now);
+                self.nodes[index].host.on_one_machine().fire_lax_timers(now);
                 // Queues are served before what they have let go arrives (`NET_TX_SOFTIRQ`).
                 self.pump(NodeId(index as u32));
             }

@@ -301,7 +301,12 @@ impl Partition {
     /// The node takes a packet that has arrived.
     #[inline]
     pub fn take_in(&mut self, entry: Entry) {
-        let (node, port, packet) = (entry.node(), entry.port(), entry.packet());
+        self.receive(entry.node(), entry.port(), entry.packet());
+    }
+
+    /// A node gets a packet, and is heard if it may have something to say.
+    #[inline]
+    pub fn receive(&mut self, node: NodeId, port: Port, packet: PacketId) {
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
@@ -379,7 +384,7 @@ impl Partition {
 
     /// When a node of a machine is called that wants to be at `until`: any interrupt may serve it.
     #[cold]
-    fn lax_wake(&self, node: NodeId, until: Instant) -> Instant {
+    fn lax_wake(&mut self, node: NodeId, until: Instant) -> Instant {
         if self.machine.slack_is_used { until } else { until.min(self.next_lax_tick(node)) }
     }
 

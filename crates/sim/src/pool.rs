@@ -12,7 +12,7 @@ use datapath::packet::{Packet, Places};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PacketId(pub(crate) u32);
 
-/// So many places beforehand the caches are asked for a free one.
+/// A free place is prefetched this many reservations ahead.
 const AHEAD: usize = 4;
 
 /// Packets by number.

@@ -1,4 +1,4 @@
-//! What happens next in an epoch is known: the caches are asked for what it will need.
+//! What happens next in an epoch is known: what it will need is prefetched.
 //!
 //! With ten thousand hosts, whatever the next packet needs has long left the caches, and each look
 //! at it would wait for memory. So a packet is prepared step by step while those before it arrive:
@@ -16,11 +16,11 @@ const PACKET: usize = 24;
 const ELSEWHERE: usize = 13;
 const ROUTE: usize = 8;
 
-/// A host counts as so many packets.
+/// A host takes as much of the caches as this many packets.
 const PACKETS_PER_HOST: usize = 32;
-/// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only cost.
+/// Up to this size (packets and hosts of a hundred flows) all stays in the nearer caches: prefetching would only cost.
 pub(crate) const NEARBY: usize = 16384;
-/// Until there are so many, those of some thousand flows, the caches hold what routers need, which is less.
+/// Up to this size (some thousand flows) the caches hold what routers need, which is less.
 const FOR_ROUTERS: usize = 16 * NEARBY;
 
 impl Partition {
@@ -30,7 +30,7 @@ impl Partition {
         (size > NEARBY, size > FOR_ROUTERS)
     }
 
-    /// Asks the caches for the packets that come after `next`, and for what a router needs for them, step by step.
+    /// Prefetches the packets that come after `next`, and what a router needs for them, step by step.
     #[inline]
     pub fn prefetch_entries(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
         if let Some(packet) = sorted.get(next + PACKET).and_then(Entry::arriving) {
@@ -56,7 +56,7 @@ impl Partition {
         }
     }
 
-    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another one.
+    /// Prefetches the hosts whose turn comes after run `run`, each of four steps for another one.
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
         // Nothing of this one is looked at: it is not there yet.

@@ -3,9 +3,9 @@
 use crate::link::NodeId;
 use datapath::units::Instant;
 
-/// So many packets in a row a node may drop, and tell of other things, without sending any.
+/// Packets in a row that a node may drop, and other things that it may tell, without sending any.
 const TOLD_MOST: u32 = 1_000_000;
-/// So many events one moment may have, and as many again for each node, link and application.
+/// Events that one moment may have; and as many again for each node, link and application.
 const EVENTS_PER_MOMENT: u64 = 100_000;
 
 /// How often a node was asked again since it last sent something.

@@ -23,33 +23,15 @@ impl World {
         self.begin_outside();
         // Who looks at a node from outside sees it at this time.
         for index in 0..self.node_count() as u32 {
-            let at = self.places.node(NodeId(index));
+            let at = self.division.node(NodeId(index));
             let part = &mut self.shares[at.part].part;
             part.pump_unless_idle(NodeId(at.index));
-            if !self.places.is_empty() && !part.log.records.is_empty() {
+            if !self.division.is_empty() && !part.log.records.is_empty() {
                 // All have the same place among what happens: they are shown as they come.
                 self.settle();
             }
         }
         self.end_outside();
-    }
-
-    /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now
-    /// on, after all events of that moment.
-    pub fn run_sampled(
-        &mut self,
-        end: Instant,
-        interval: Duration,
-        mut look: impl FnMut(Instant, &World),
-    ) {
-        assert!(interval > Duration::ZERO, "samples need some time between them");
-        let mut next = self.now();
-        while next <= end {
-            self.run_until(next);
-            look(next, self);
-            next += interval;
-        }
-        self.run_until(end);
     }
 
     fn set_now(&mut self, now: Instant) {
@@ -85,14 +67,14 @@ impl World {
         let mut expected = vec![0; self.shares.len()];
         let ends = |(_, it): (_, &Link)| [it.from.0, it.to.0].map(|node| (node, it.stats.packets));
         for (node, packets) in self.links().flat_map(ends) {
-            expected[self.places.node(node).part] += packets * self.chooser.balance.cost(node);
+            expected[self.division.node(node).part] += packets * self.chooser.balance.cost(node);
         }
-        self.chooser.balance.settle(&self.places, &expected);
+        self.chooser.balance.settle(&self.division, &expected);
         let links: Vec<&Link> = self.links().map(|(_, link)| link).collect();
         let groups = Groups::new(self.node_count(), &links, self.chooser.join());
         let parts = assign(&groups, &links, &self.chooser);
         let same_width = groups.width == self.shares[0].epoch.groups.width;
-        if parts.as_ref().is_some_and(|parts| same_width && self.places.are(parts)) {
+        if parts.as_ref().is_some_and(|parts| same_width && self.division.are(parts)) {
             return self.chooser.balance.divided();
         }
         self.whole();
@@ -100,7 +82,7 @@ impl World {
         if let Some(parts) = parts {
             let whole = self.shares.pop().expect("it is whole");
             assert!(!whole.part.one_machine, "one thread works on the name spaces of a machine");
-            (self.shares, self.places) = split(whole, &groups, &parts);
+            (self.shares, self.division) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
             let Share { part, epoch } = &mut self.shares[0];
@@ -133,7 +115,7 @@ impl World {
         let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
             threads::run(
                 &mut self.team,
-                (&mut self.shares, self.places.look_ahead),
+                (&mut self.shares, self.division.epochs_ahead),
                 (done, limit),
                 &mut self.chooser,
                 &mut self.observers,
@@ -174,18 +156,18 @@ impl World {
     }
 
     fn set_link_up(&mut self, id: LinkId, up: bool) {
-        let end = self.places.far_end(id);
+        let end = self.division.far_end(id);
         if !up {
             let part = &mut self.shares[end.part].part;
             for packet in part.calendar.sever(LinkId(end.index)) {
                 part.on_link_drop(LinkId(end.index), Reason::LinkDown, packet);
             }
         }
-        if !self.places.is_empty() {
+        if !self.division.is_empty() {
             // What is lost on the way has the same place among what happens as what its node drops.
             self.settle();
         }
-        let at = self.places.link(id);
+        let at = self.division.link(id);
         let part = &mut self.shares[at.part].part;
         let link = &mut part.links[at.index as usize];
         link.up = up;

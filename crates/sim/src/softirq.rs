@@ -162,7 +162,7 @@ impl Partition {
     fn is_softirq_pending(&mut self) -> bool {
         self.take_arrivals();
         let of = self.softirqs().of;
-        let host = &self.nodes[of.0 as usize].host;
+        let host = self.nodes[of.0 as usize].host.on_one_machine();
         let is_memory_due = host.has_backlog() || host.has_stopped();
         is_memory_due || !self.softirqs().backlog.is_empty()
     }
@@ -172,12 +172,12 @@ impl Partition {
         let of = self.softirqs().of;
         for _ in 0..PASSES {
             // What this pass brings about is for the next one.
-            let goes_on = self.nodes[of.0 as usize].host.has_stopped();
+            let goes_on = self.nodes[of.0 as usize].host.on_one_machine().has_stopped();
             let received = self.receive_backlog(context);
             if goes_on {
                 let held = self.softirqs().held.filter(|held| held.node == of);
                 let held = held.map(|held| held.socket);
-                self.nodes[of.0 as usize].host.stopped_go_on(self.now, held);
+                self.nodes[of.0 as usize].host.on_one_machine().stopped_go_on(self.now, held);
                 self.pump(of);
             }
             // Another program of the same priority waits until the one that runs has done.
@@ -220,7 +220,7 @@ impl Partition {
     /// What lay in the backlog up to this turn has been received.
     fn give_memory_back(&mut self, turn: u32, context: Context) -> bool {
         let of = self.softirqs().of;
-        let host = &mut self.nodes[of.0 as usize].host;
+        let mut host = self.nodes[of.0 as usize].host.on_one_machine();
         let has_backlog = host.has_backlog();
         if has_backlog {
             host.backlog_received(self.now, turn, context == Context::Ksoftirqd);
@@ -348,7 +348,7 @@ impl Partition {
         self.enable_softirqs_since(since);
         self.softirqs().held = None;
         if let Some(socket) = socket.filter(|_| node == self.softirqs().of) {
-            self.nodes[node.0 as usize].host.let_go_on(self.now, socket);
+            self.nodes[node.0 as usize].host.on_one_machine().let_go_on(self.now, socket);
             self.pump(node);
         }
         self.do_softirqs(Context::Program);
@@ -358,7 +358,7 @@ impl Partition {
     #[cold]
     pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
         let turn = self.last_turn();
-        self.nodes[node.0 as usize].host.credit_backlog(self.now, port, turn);
+        self.nodes[node.0 as usize].host.on_one_machine().credit_backlog(self.now, port, turn);
     }
 
     /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.
@@ -367,7 +367,7 @@ impl Partition {
         let Some(softirqs) = self.machine.softirqs.as_ref() else { return };
         let (of, playing) = (softirqs.of, softirqs.playing);
         if of == node {
-            self.nodes[node.0 as usize].host.enter_softirq(!enter);
+            self.nodes[node.0 as usize].host.on_one_machine().enter_softirq(!enter);
         }
         if !enter && !playing {
             self.play_softirqs(false);

@@ -57,7 +57,7 @@ struct Reached {
 pub(crate) const EPOCHS_MOST: u64 = 4;
 
 impl Team {
-    /// The first so many of them.
+    /// The first `count` of them.
     fn first(&mut self, count: usize) -> &[Member] {
         for me in self.members.len() + 1..=count {
             self.members.push(Member::begin(me));
@@ -107,10 +107,10 @@ impl Member {
 }
 
 /// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
-/// done; what crosses takes `look_ahead` epochs at least. True if nodes are to be grouped anew.
+/// done; what crosses takes `epochs_ahead` epochs at least. True if nodes are to be grouped anew.
 pub(crate) fn run(
     team: &mut Team,
-    (shares, look_ahead): (&mut Vec<Share>, u64),
+    (shares, epochs_ahead): (&mut Vec<Share>, u64),
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
     observers: &mut Observers,
@@ -123,7 +123,7 @@ pub(crate) fn run(
     let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs: 1 };
     at = worker.run(at, limit, alone, Some(&mut caller)).unwrap_or(at);
     if at.goes_on {
-        let epochs = look_ahead.min(EPOCHS_MOST);
+        let epochs = epochs_ahead.min(EPOCHS_MOST);
         let members = team.first(shares.len() - 1);
         for (member, share) in members.iter().zip(shares.drain(1..)) {
             // Whoever is gone is missed when the partition is to come back.
@@ -136,12 +136,12 @@ pub(crate) fn run(
             team.resume_panic();
         }
     }
-    // Else nothing was left to do, perhaps nothing at all.
+    // Unless nodes are to be grouped anew, nothing is left to do before `limit`.
     *done = if caller.regroup { at.done } else { limit };
     caller.regroup
 }
 
-/// So many events take about as long as it takes to wake a few threads.
+/// Events that take about as long as waking a few threads.
 const EVENTS_ALONE: u64 = 500;
 
 /// What threads tell each other.
@@ -210,8 +210,8 @@ impl Board {
 }
 
 impl Side {
-    /// So many epochs from the next one on in which somebody has something to do, after `done` and before `limit`:
-    /// from when on, and until when.
+    /// The begin and the end of a span of `epochs` epochs: from the next one in which somebody has something to do, after
+    /// `done` and before `limit`.
     fn next_span(
         &self,
         share: &Share,
@@ -295,12 +295,12 @@ struct Worker<'a> {
     me: usize,
     shares: &'a mut [Share],
     board: &'a Board,
-    /// So many epochs it goes on without the others.
+    /// Epochs that it goes on without the others.
     epochs: u64,
 }
 
 impl Worker<'_> {
-    /// Works off so many events at least, or all before `limit`; `None` if another thread has panicked.
+    /// Works off at least `events` events, or all before `limit`; `None` if another thread has panicked.
     fn run(
         self,
         Reached { turn: first, mut done, .. }: Reached,

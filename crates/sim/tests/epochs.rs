@@ -14,10 +14,12 @@ use datapath::rng::Ratio;
 use datapath::tcp::config::TcpConfig;
 use datapath::trace::Event;
 use datapath::units::{Duration, Instant, Rate};
+use pcap::{Snap, Writer};
 use proptest::prelude::*;
+use sim::capture::{Capture, Side};
 use sim::epoch::Grouping;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
-use sim::record::{DropPlace, Fingerprint, Observer};
+use sim::record::{DropPlace, Fingerprint, Observer, Watcher};
 use sim::topology::Topology;
 use sim::world::{AppId, World};
 use std::cell::RefCell;
@@ -32,7 +34,7 @@ fn us(micros: u64) -> Instant {
 #[derive(Clone, Debug)]
 struct Plan {
     pairs: u32,
-    /// All that happens is a nanosecond before a window ends, or at its end.
+    /// All that happens is a nanosecond before an epoch ends, or at its end.
     aligned: bool,
     access_us: u64,
     middle_us: u64,
@@ -155,8 +157,8 @@ impl Plan {
             let to = |port| SocketAddr::new(net.address(r).expect("wired"), port);
             let from = |port| SocketAddr::new(net.address(s).expect("wired"), port);
             let start = if self.aligned {
-                let windows = us((u64::from(pair) + 1) * self.access_us);
-                Instant::from_nanos(windows.as_nanos() - u64::from(pair) % 2)
+                let epochs = us((u64::from(pair) + 1) * self.access_us);
+                Instant::from_nanos(epochs.as_nanos() - u64::from(pair) % 2)
             } else {
                 us(u64::from(pair) * 777)
             };
@@ -192,34 +194,79 @@ impl Plan {
         (world, apps)
     }
 
-    /// Everything that can be seen of the world at each stop, and everything that is shown.
-    fn run(&self, (grouping, threads): Way, eyes: Eyes) -> (Vec<String>, Vec<Shown>, u64) {
+    /// Runs the world from stop to stop, with observers of every kind.
+    fn run(&self, (grouping, threads): Way, eyes: Eyes) -> Seen {
         let (mut world, apps) = self.build();
         world.set_grouping(grouping);
         world.set_threads(threads);
         let all = Rc::new(RefCell::new(All::default()));
         let print = Rc::new(RefCell::new(Fingerprint::default()));
+        let capture = Rc::new(RefCell::new(capture_of(&world)));
+        let links: Vec<LinkId> = world.links().map(|(id, _)| id).collect();
         if eyes != Eyes::None {
             world.observe(Box::new(Rc::clone(&print)));
         }
         if eyes == Eyes::All {
             world.observe(Box::new(Rc::clone(&all)));
+            world.observe(Box::new(Rc::clone(&capture)));
+            for link in &links {
+                world.watch(*link, Box::new(Watched::default()));
+            }
         }
-        let mut seen = Vec::new();
+        let mut at_stops = Vec::new();
         for stop in self.stops.iter().copied().chain([120_000]) {
             world.run_until(us(stop));
-            seen.push(look_at(&world, &apps));
+            at_stops.push(look_at(&world, &apps));
             // Nothing is left of that moment, and nothing comes before its time.
             world.run_until(us(stop));
-            seen.push(look_at(&world, &apps));
+            at_stops.push(look_at(&world, &apps));
         }
-        let shown = core::mem::take(&mut all.borrow_mut().0);
         let hash = print.borrow().hash;
-        (seen, shown, hash)
+        let shown = core::mem::take(&mut all.borrow_mut().0);
+        let watched = links.iter().filter_map(|link| world.watcher(*link).copied()).collect();
+        drop(world);
+        let capture = Rc::into_inner(capture).expect("the world is gone").into_inner();
+        Seen { at_stops, hash, shown, watched, file: capture.finish().expect("memory") }
     }
 }
 
-/// How a world is worked off: with so many threads.
+/// Some links and what is lost there.
+fn capture_of(world: &World) -> Capture<Vec<u8>> {
+    let mut taps = Capture::new(Writer::new(Vec::new()).expect("memory"), Snap::Headers);
+    for (link, _) in world.links().filter(|(link, _)| link.0 % 3 != 0) {
+        taps.tap(link, Side::Sent, &format!("to link {}", link.0));
+        taps.tap(link, Side::Delivered, &format!("from link {}", link.0));
+        taps.tap_drops(DropPlace::Link(link), &format!("link {}", link.0));
+    }
+    taps
+}
+
+/// What can be seen of a run.
+struct Seen {
+    /// Everything that a world tells at each stop.
+    at_stops: Vec<String>,
+    /// The fingerprint, if anybody wants it.
+    hash: u64,
+    /// Everything that is shown to an observer that sees all, ...
+    shown: Vec<Shown>,
+    /// ... to those who watch a link, by link, ...
+    watched: Vec<Watched>,
+    /// ... and what is written to a file.
+    file: Vec<u8>,
+}
+
+/// A hash of what is put on one link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Watched(u64);
+
+impl Watcher for Watched {
+    fn sent(&mut self, now: Instant, packet: &Packet) {
+        self.0 = (self.0.rotate_left(7) ^ now.as_nanos() ^ essence(packet))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// How a world is worked off, and with how many threads.
 type Way = (Grouping, usize);
 
 /// Who looks on: what is only hashed passes other questions on its way than what is shown.
@@ -295,13 +342,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn neither_epochs_nor_threads_change_what_can_be_seen(plan in any_plan()) {
-        let (one_by_one, shown, hash) = plan.run((Grouping::One, 1), Eyes::All);
+        let one_by_one = plan.run((Grouping::One, 1), Eyes::All);
         let threads = plan.threads;
-        let (_, observed, other_hash) = plan.run((Grouping::Finest, threads), Eyes::All);
-        for (one, other) in shown.iter().zip(&observed) {
+        let in_epochs = plan.run((Grouping::Finest, threads), Eyes::All);
+        for (one, other) in one_by_one.shown.iter().zip(&in_epochs.shown) {
             prop_assert_eq!(one, other);
         }
-        prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
+        prop_assert_eq!(one_by_one.shown.len(), in_epochs.shown.len());
+        prop_assert_eq!(&one_by_one.watched, &in_epochs.watched);
+        prop_assert!(one_by_one.watched.iter().any(|link| *link != Watched::default()));
+        prop_assert!(one_by_one.file == in_epochs.file, "captures differ");
+        prop_assert!(one_by_one.file.len() > 1_000);
+        prop_assert_eq!(one_by_one.hash, in_epochs.hash);
+        prop_assert_eq!(&one_by_one.at_stops, &in_epochs.at_stops);
         let ways = [
             ((Grouping::Finest, 1), Eyes::Fingerprint),
             ((Grouping::Finest, threads), Eyes::None),
@@ -309,16 +362,16 @@ proptest! {
             ((Grouping::One, 1), Eyes::Fingerprint),
         ];
         for (way, eyes) in ways {
-            let (in_epochs, _, other_hash) = plan.run(way, eyes);
+            let in_epochs = plan.run(way, eyes);
             if eyes == Eyes::Fingerprint {
-                prop_assert_eq!(hash, other_hash, "{:?}", way);
+                prop_assert_eq!(one_by_one.hash, in_epochs.hash, "{:?}", way);
             }
-            for (one, other) in one_by_one.iter().zip(&in_epochs) {
+            for (one, other) in one_by_one.at_stops.iter().zip(&in_epochs.at_stops) {
                 for (one, other) in one.lines().zip(other.lines()) {
                     prop_assert_eq!(one, other, "{:?}", way);
                 }
             }
-            prop_assert_eq!(&one_by_one, &in_epochs);
+            prop_assert_eq!(&one_by_one.at_stops, &in_epochs.at_stops);
         }
     }
 }

@@ -102,44 +102,6 @@ impl Host {
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 
-    /// When a timer fires at the latest that may fire from `now` on, if there is one: any interrupt of the machine
-    /// may fire it (`hrtimer_interrupt`).
-    pub fn lax_timer(&self, now: Instant) -> Option<Instant> {
-        self.ports.iter().filter_map(|port| port.lax_timer(now)).min()
-    }
-
-    /// Fires such timers at `now`; to be polled.
-    pub fn fire_lax_timers(&mut self, now: Instant) {
-        for (index, port) in (0..).zip(&self.ports) {
-            if port.lax_timer(now).is_some() {
-                self.port_timers.arm(index, now);
-            }
-        }
-    }
-
-    /// Sockets have the timers of their wheel fire that are due at `now`, before queues let anything go and before
-    /// anything arrives (`TIMER_SOFTIRQ`); to be polled.
-    #[cold]
-    pub fn fire_wheel_timers(&mut self, now: Instant) {
-        self.begin(now);
-        let due = core::iter::from_fn(|| self.socket_timers.pop_due(now));
-        let mut due: Vec<u32> = due.collect();
-        let is_exact = |id: &u32| {
-            self.connection_at(*id).is_some_and(|tcp| tcp.timers_turn(now) == <_>::default())
-        };
-        let exact: Vec<u32> = due.extract_if(.., |id| is_exact(id)).collect();
-        for id in exact {
-            self.socket_timers.arm(id, now);
-        }
-        self.run_in_turn(now, due);
-    }
-
-    /// Nothing is due at `now` but timers of high resolution of sockets (`HRTIMER_SOFTIRQ`).
-    pub fn fires_exact_timers_only(&self, now: Instant) -> bool {
-        let others = self.port_timers.next_at().min(self.neighbours_wake_at());
-        self.socket_timers.next_at() <= now && others > now && !self.out.may_send()
-    }
-
     /// An input comes at `now`.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) {
@@ -288,7 +250,7 @@ impl Host {
     }
 
     /// Timers that were set when others fired together were so in the order of those: the last is the first to fire.
-    fn run_in_turn(&mut self, now: Instant, due: Vec<u32>) {
+    pub(super) fn run_in_turn(&mut self, now: Instant, due: Vec<u32>) {
         let (fired_at, fired) =
             self.fired.as_deref().map_or((now, &[][..]), |(at, ids)| (*at, ids));
         let places: FxHashMap<u32, usize> = fired.iter().copied().zip(0..).collect();

@@ -7,7 +7,6 @@
 //! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
-mod backlog;
 mod bridge;
 mod buffer;
 mod datagram;
@@ -19,6 +18,7 @@ mod icmp_limit;
 mod ip;
 mod listener;
 mod neighbour;
+mod one_machine;
 mod outbox;
 mod payloads;
 mod port;
@@ -40,6 +40,7 @@ pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use icmp_limit::IcmpLimits;
 pub use listener::{Listener, SOMAXCONN};
+pub use one_machine::OneMachine;
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use prefetch::PrefetchStep;
 pub use snmp::{IpStats, Snmp};
@@ -123,7 +124,7 @@ pub struct Host {
     /// What a connection has just learnt about its path: to whom, packet size, when.
     learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
     /// What lies in the backlog of the machine, if softirqs are played.
-    backlog: Option<Box<backlog::Backlog>>,
+    backlog: Option<Box<one_machine::Backlog>>,
     /// Packet memory that the ports share, if they do.
     buffer: Option<Box<SharedBuffer>>,
     ingress: Box<[(Port, Police)]>,

@@ -389,7 +389,7 @@ impl HostPort {
         }
     }
 
-    /// The caches are asked for what every packet needs that arrives or leaves here.
+    /// Prefetches what every packet needs that arrives or leaves here.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.config);

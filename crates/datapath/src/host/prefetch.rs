@@ -1,4 +1,4 @@
-//! What a host will need for a packet that is about to arrive: the caches are asked for it.
+//! Prefetches what a host will need for a packet that is about to arrive.
 //!
 //! In steps, each of which looks only at what the step before has asked for. The packets between two
 //! steps give memory the time to answer. Nothing here changes what is computed.
@@ -27,7 +27,7 @@ pub enum PrefetchStep<'a> {
 }
 
 impl Host {
-    /// Asks the caches for one step of what an arrival will need. Each step has a function of its own, so
+    /// Prefetches one step of what an arrival will need. Each step has a function of its own, so
     /// that nothing is asked where it is known which one it is.
     #[inline]
     pub fn prefetch(&self, ahead: PrefetchStep<'_>) {
@@ -66,7 +66,7 @@ impl Host {
         }
     }
 
-    /// Asks the caches for where the packet, or what answers it, will leave, or for the connection. Gives
+    /// Prefetches where the packet, or what answers it, will leave, or the connection. Gives
     /// the port by which it will leave as a rule: its link will be needed, too.
     #[inline(never)]
     pub fn prefetch_way(&self, packet: &Packet) -> Port {

@@ -170,7 +170,7 @@ impl RouteCache {
         if second.dst == dst { second.answer.read() } else { None }
     }
 
-    /// The caches are asked for the answer for `dst`.
+    /// Prefetches the answer for `dst`.
     #[inline]
     pub fn prefetch(&self, dst: Ipv4Addr) {
         if self.state == State::Usable {

@@ -134,7 +134,7 @@ impl Sockets {
             .is_some_and(|slot| slot.generation != id.generation && slot.socket.is_some())
     }
 
-    /// The caches are asked for a socket.
+    /// Prefetches a socket.
     #[inline]
     pub(super) fn prefetch(&self, id: u32) {
         prefetch_at(&self.slots, id as usize);

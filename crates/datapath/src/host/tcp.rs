@@ -162,7 +162,7 @@ impl TcpStack {
         self.connections.get(ends)
     }
 
-    /// The caches are asked for what every segment needs.
+    /// Prefetches what every segment needs.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.mib.in_segs);

@@ -454,9 +454,9 @@ fn a_timer_with_slack_may_fire_before_its_latest_time() {
     host.send_by(ms(1), Port(0), packet);
     assert!(sent(&mut host, ms(1)).is_empty());
     let after = |micros| ms(1) + Duration::from_micros(micros);
-    assert_eq!(host.lax_timer(after(49)), None);
-    assert_eq!(host.lax_timer(after(50)), Some(after(60)));
-    host.fire_lax_timers(after(55));
+    assert_eq!(host.on_one_machine().lax_timer(after(49)), None);
+    assert_eq!(host.on_one_machine().lax_timer(after(50)), Some(after(60)));
+    host.on_one_machine().fire_lax_timers(after(55));
     assert_eq!(sent(&mut host, after(55)).len(), 1);
-    assert_eq!(host.lax_timer(after(60)), None);
+    assert_eq!(host.on_one_machine().lax_timer(after(60)), None);
 }

@@ -56,7 +56,7 @@ impl LazyTimers {
         self.armed.resize(index + 1, Instant::FAR_FUTURE);
     }
 
-    /// The caches are asked for what arming `id` needs.
+    /// Prefetches what arming `id` needs.
     #[inline]
     pub(super) fn prefetch(&self, id: u32) {
         prefetch_at(&self.armed, id as usize);

@@ -55,24 +55,6 @@ impl Neighbours {
         true
     }
 
-    /// Says to all by `port` whose the address is (`arp_notify`).
-    pub fn announce(&mut self, port: u16) {
-        let Some(link) = self.link(port).cloned() else { return };
-        for (address, _) in link.addresses {
-            if let IpAddr::V4(address) = address {
-                let arp = Arp {
-                    operation: ArpOperation::REQUEST,
-                    sender_mac: link.mac,
-                    sender_ip: address,
-                    target_mac: link.mac,
-                    target_ip: address,
-                };
-                let packet = Packet::from_arp(BROADCAST, link.mac, &arp);
-                self.actions.push_back(Action::Transmit(port, packet));
-            }
-        }
-    }
-
     /// Who has `target`? `None` without an address to ask from.
     pub(super) fn arp_request(
         &self,

@@ -319,7 +319,7 @@ impl Default for Packet {
 }
 
 impl Packet {
-    /// The caches are asked for it.
+    /// Prefetches all of it.
     #[inline]
     pub fn prefetch(&self) {
         prefetch_whole!(self, Self, gso_type);

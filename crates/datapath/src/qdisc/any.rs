@@ -163,7 +163,7 @@ impl Sched {
         Self { holds: false, handle, qdisc: qdisc.into(), held: None }
     }
 
-    /// The caches are asked for what every packet needs.
+    /// Prefetches what every packet needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.holds);

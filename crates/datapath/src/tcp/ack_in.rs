@@ -36,8 +36,8 @@ pub(super) enum AckVerdict {
 }
 
 impl Connection {
-    /// Digests the ACK of a segment. Not in line: what data and ACKs need then lies apart, and is missed less often in the
-    /// instruction cache.
+    /// Processes the ACK of a segment (`tcp_ack`). Never inlined, so that the code for data and the code for ACKs lie apart: the
+    /// instruction cache misses less.
     #[inline(never)]
     pub(super) fn ack_in(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> AckVerdict {
         let ack = seg.tcp.ack;

@@ -338,7 +338,7 @@ impl Connection {
         }
     }
 
-    /// The caches are asked for what an ACK looks at first.
+    /// Prefetches what an ACK looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.queue.prefetch();

@@ -64,7 +64,7 @@ pub fn case(draw: &mut Draw, size: Size) -> Case {
     stops_us.sort_unstable();
     let seed = draw.bits() >> 1;
     let second =
-        *draw.weighted(&[(3, Second::Windows), (1, Second::WhenUseful), (1, Second::OneByOne)]);
+        *draw.weighted(&[(3, Second::Finest), (1, Second::WhenUseful), (1, Second::OneByOne)]);
     if mood.changing && draw.percent(30) {
         schedules(draw, &mood, &mut wires);
     }

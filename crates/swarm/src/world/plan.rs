@@ -38,7 +38,7 @@ pub enum Second {
     /// In epochs, with as many groups as the engine thinks useful.
     WhenUseful,
     /// In epochs, with as many groups as there can be.
-    Windows,
+    Finest,
 }
 
 /// A host or a router.

@@ -75,11 +75,11 @@ impl<'a> Play<'a> {
         let mut built = build::build(case);
         // One of both runs goes event by event.
         built.world.set_grouping(match (observed, case.second) {
-            (true, Second::Windows | Second::WhenUseful) | (false, Second::OneByOne) => {
+            (true, Second::Finest | Second::WhenUseful) | (false, Second::OneByOne) => {
                 Grouping::One
             }
             (false, Second::WhenUseful) => Grouping::Adaptive,
-            (true, Second::OneByOne) | (false, Second::Windows) => Grouping::Finest,
+            (true, Second::OneByOne) | (false, Second::Finest) => Grouping::Finest,
         });
         built.world.set_threads(2 + (case.seed % 7) as usize);
         // In one of both runs packets carry bytes.

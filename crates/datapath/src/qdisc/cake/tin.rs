@@ -67,9 +67,9 @@ pub struct Counters {
 pub struct Delays {
     /// Average.
     pub average: u64,
-    /// Follows rises quickly.
+    /// Rises quickly, falls slowly.
     pub peak: u64,
-    /// Follows falls quickly.
+    /// Falls quickly, rises slowly.
     pub base: u64,
 }
 

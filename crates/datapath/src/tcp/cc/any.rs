@@ -108,8 +108,26 @@ impl Algorithm {
     /// It needs ECN (`TCP_CONG_NEEDS_ECN`).
     pub fn needs_ecn(self) -> bool {
         match self {
+            Self::Dctcp => true,
             Self::Guest(guest) => guest.needs_ecn(),
-            _ => matches!(self, Self::Dctcp),
+            Self::Reno
+            | Self::Cubic
+            | Self::Bbr
+            | Self::Bbr3
+            | Self::Bic
+            | Self::HighSpeed
+            | Self::Scalable
+            | Self::Vegas
+            | Self::Veno
+            | Self::Cdg
+            | Self::Htcp
+            | Self::Hybla
+            | Self::Illinois
+            | Self::LowPriority
+            | Self::Nv
+            | Self::Prague
+            | Self::Westwood
+            | Self::Yeah => false,
         }
     }
 

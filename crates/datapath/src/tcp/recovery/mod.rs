@@ -86,7 +86,7 @@ pub(super) struct Recovery {
     pub sack_cache: [SackBlock; 4],
     /// RACK.
     pub rack: Rack,
-    /// Rate halving: window reduction counter is `Window::snd_cwnd_cnt`.
+    /// Segments from `snd_una` to the highest one that was SACKed (`fackets_out`, until 4.15).
     pub fackets_out: u32,
 }
 

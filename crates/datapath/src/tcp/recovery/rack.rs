@@ -26,7 +26,7 @@ pub(in super::super) struct Rack {
     pub reo_wnd_persist: u8,
     /// A DSACK arrived in this round.
     pub dsack_seen: bool,
-    /// The pair above changed with this ACK.
+    /// `sent_us` and `end_seq` changed with this ACK.
     pub advanced: bool,
 }
 

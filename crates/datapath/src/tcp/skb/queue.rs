@@ -43,7 +43,7 @@ const FORESEEN: usize = 6;
 const SLAB_LEAST: usize = 4;
 
 impl SendQueue {
-    /// The caches are asked for the records that will be acknowledged and sent first.
+    /// Prefetches the records that will be acknowledged and sent first.
     #[inline]
     pub(in crate::tcp) fn prefetch(&self) {
         for id in self.rtx.iter().take(FORESEEN).chain(self.unsent.iter().take(2)) {
@@ -196,13 +196,6 @@ impl SendQueue {
             self.unsent.insert(index + 1, new);
         }
         new
-    }
-
-    /// Removes an unsent record (`tcp_unlink_write_queue`): an empty one left by a full buffer.
-    pub fn drop_unsent_tail(&mut self) -> Option<Skb> {
-        let id = self.unsent.pop_back()?;
-        self.free.push(id);
-        Some(self.slab[id as usize])
     }
 
     /// Puts `new` in front of the unsent queue and takes what it covers out of the records behind

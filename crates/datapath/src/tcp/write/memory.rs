@@ -38,16 +38,6 @@ impl Connection {
         writable
     }
 
-    /// A write would find room (`sk_stream_memory_free`).
-    pub fn has_write_memory(&self) -> bool {
-        self.memory_is_free()
-    }
-
-    /// Somebody waits for space.
-    pub fn wait_for_write_space(&mut self) {
-        self.snd.no_space = true;
-    }
-
     /// `sk_stream_memory_free`: another record may be started.
     pub(super) fn memory_is_free(&self) -> bool {
         self.snd.wmem_queued < self.snd.sndbuf && self.notsent_bytes() < self.notsent_lowat()
