@@ -37,6 +37,7 @@ rules = ["f off 300000 1 drop"]
 "router.dsl" = "${queue}"
 "client.dsl" = "cake bandwidth 1mbit ack-filter"
 [parameters]
+pages = 1
 queue = "pfifo limit 30"
 ecn = 0
 rmem = "4096 131072 33554432"
@@ -51,6 +52,7 @@ from = "server"
 to = "client"
 [flows.pages]
 app = "request"
+count = "${pages}"
 request = "500b"
 response = "30kb"
 think = "300ms"
@@ -98,6 +100,22 @@ fn what_is_observed_does_the_same() {
         assert_eq!(plain.series, observed.series);
         assert_eq!(observed.explained.len(), 2, "the two TCP flows");
     }
+}
+
+/// Whatever was observed before, and in whatever order this process keeps its maps.
+#[test]
+fn the_same_run_leaves_the_same_files() {
+    let [one, other] = ["one", "other"].map(|name| {
+        let directory = scratch(name);
+        run(&["pages=9"], Some(&all(&directory)));
+        let trace = fs::read(directory.join("t.pftrace")).expect("a trace");
+        let qlogs = fs::read_dir(directory.join("qlog")).expect("a directory");
+        let mut qlogs: Vec<_> = qlogs.map(|entry| entry.expect("a file").path()).collect();
+        qlogs.sort();
+        assert_eq!(qlogs.len(), 10);
+        (trace, qlogs.iter().map(|path| fs::read(path).expect("a file")).collect::<Vec<_>>())
+    });
+    assert!(one == other);
 }
 
 /// Each share is told, and all together are the whole time.

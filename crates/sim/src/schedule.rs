@@ -9,13 +9,23 @@ use datapath::units::{Duration, Instant, NANOS_PER_SEC, Rate};
 use std::sync::Arc;
 
 /// How a link changes.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pace: Pace,
     /// From when on which delay.
     delays: Vec<(u64, Duration)>,
-    /// After so many ns it begins again; 0: never.
+    /// When it begins again, ns; [`NEVER`] if it does not.
     period: u64,
+}
+
+/// Longer than any run.
+const NEVER: u64 = u64::MAX;
+
+/// Nothing changes.
+impl Default for Schedule {
+    fn default() -> Self {
+        Self { pace: Pace::Constant, delays: Vec::new(), period: NEVER }
+    }
 }
 
 /// How fast a link is.
@@ -62,7 +72,7 @@ impl Schedule {
         Self {
             pace: if steps.is_empty() { Pace::Constant } else { Pace::Rates(steps) },
             delays: delays.iter().map(|(at, delay)| (at.as_nanos(), *delay)).collect(),
-            period: period.map_or(0, Duration::as_nanos),
+            period: period.map_or(NEVER, Duration::as_nanos),
         }
     }
 
@@ -104,10 +114,7 @@ impl Schedule {
     /// How often it has begun anew at `now`, and how long it has run since then, in ns.
     fn turn(&self, now: Instant) -> (u64, u64) {
         let nanos = (now - Instant::ZERO).as_nanos();
-        match self.period {
-            0 => (0, nanos),
-            period => (nanos / period, nanos % period),
-        }
+        (nanos / self.period, nanos % self.period)
     }
 
     /// The delay of what leaves at `now`.

@@ -286,8 +286,19 @@ impl Sched {
     /// Whether a packet that comes now goes on at once, if the device takes it.
     #[inline]
     pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
-        matches!(self.qdisc, AnyQdisc::Fifo(_))
-            || self.fq().is_some_and(|fq| fq.passes(packet, now))
+        match &self.qdisc {
+            AnyQdisc::Fifo(_) => true,
+            AnyQdisc::Fq(fq) => fq.passes(packet, now),
+            AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => false,
+        }
     }
 
     /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.

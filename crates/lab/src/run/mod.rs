@@ -9,6 +9,7 @@ mod config;
 mod counters;
 mod exchanges;
 mod measure;
+mod one;
 pub(crate) mod outside;
 mod queue_watch;
 mod reroute;
@@ -19,26 +20,21 @@ mod sockets;
 mod utilisation;
 mod workload;
 
+pub use one::run_plan;
 pub(crate) use sample::INFINITE_SSTHRESH;
 pub use sockets::{SocketDump, SsAt};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 use sim::epoch::Grouping;
 
-use clock::Clock;
-
-use crate::flent;
-use crate::output::{record, tables};
-use crate::plan::{Diagnostics, Experiment, Plan, Role, Stack};
+use crate::plan::{Diagnostics, Experiment, Plan, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
 use crate::trace::Wanted;
-use crate::trace::eyes::Eyes;
 
 /// Is told how far the runs are; called from many threads.
 pub trait Progress: Sync {
@@ -311,203 +307,10 @@ fn share_out(runs: usize, (jobs, threads): (usize, usize), nodes: usize) -> (usi
     (jobs, threads)
 }
 
-/// Runs one plan in one world.
-///
-/// # Errors
-/// When it was stopped or the world could not be built.
-pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
-    let Options { stop, progress, ss_at, .. } = *options;
-    let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
-    let plan = on_stack.as_ref().unwrap_or(plan);
-    let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
-    built.world.set_threads(options.threads);
-    built.world.set_grouping(options.grouping);
-    let view = options.store.is_some() && options.wanted.is_some_and(|wanted| wanted.view);
-    let widened = view.then(|| shown::widened(plan));
-    // What is measured; beyond the plan if it is to be seen in a browser.
-    let seen = widened.as_ref().unwrap_or(plan);
-    let captures = match options.store {
-        Some(store) => capture::begin(&mut built, seen, store, name)?,
-        None => Vec::new(),
-    };
-    let asked = options
-        .wanted
-        .map(|wanted| if view { shown::wanted(wanted, plan) } else { wanted.clone() });
-    let eyes = asked.filter(|asked| !asked.is_empty());
-    let eyes = eyes.map(|asked| Eyes::open(&asked, plan, &mut built));
-    let mut eyes = eyes.transpose()?;
-    let mut clock = Clock::begin(plan, &mut built, options.live)?;
-    let mut shown = view.then(|| shown::Shown::new(plan, &mut built));
-    let mut sampler = sample::Sampler::new(plan);
-    let mut utilisation = utilisation::Utilisation::new(seen);
-    let end = Instant::ZERO + plan.duration;
-    let warmup_end = Instant::ZERO + plan.warmup;
-    let step = plan.measure.sample;
-    let mut told = Instant::ZERO;
-    let mut sockets = Vec::new();
-    let mut looks: Vec<Instant> = ss_at
-        .iter()
-        .filter_map(|at| match at {
-            SsAt::Time(at) => Some(Instant::ZERO + *at),
-            SsAt::End => None,
-        })
-        .collect();
-    looks.sort_unstable_by(|a, b| b.cmp(a));
-    while built.world.now() < end {
-        let next = (built.world.now() + step).min(end);
-        loop {
-            let warmup_end = Some(warmup_end).filter(|end| *end > built.world.now());
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped);
-            }
-            let breath = Some(built.world.now() + TELL_EVERY);
-            let glance = eyes.as_ref().map(Eyes::next);
-            let pauses =
-                [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
-            let at = pauses.into_iter().flatten().fold(next, Instant::min);
-            clock.run_until(&mut built, at)?;
-            if let Some(shown) = &mut shown {
-                shown.before(plan, &built);
-            }
-            built.changes.run_due(&mut built.world).map_err(Error::World)?;
-            if let Some(shown) = &mut shown {
-                shown.after(plan, &built);
-            }
-            if let Some(eyes) = &mut eyes {
-                eyes.look(&built);
-            }
-            if looks.pop_if(|look| *look <= at).is_some() {
-                sockets.extend(sockets::look(plan, &built));
-            }
-            if warmup_end == Some(at) {
-                sampler.end_warmup(&built);
-                utilisation.end_warmup(seen, &built);
-            }
-            if at == next && looks.last().is_none_or(|look| *look > next) {
-                break;
-            }
-        }
-        sampler.take(&built);
-        utilisation.take(seen, &built);
-        if let Some(shown) = &mut shown {
-            shown.take(&built);
-        }
-        if next.saturating_since(told) >= TELL_EVERY {
-            tell(progress, plan, next.saturating_since(told));
-            told = next;
-        }
-        workload::check_room(plan, &built).map_err(Error::World)?;
-        if built.all_finished() {
-            break;
-        }
-    }
-    let now = built.world.now();
-    if ss_at.contains(&SsAt::End) {
-        sockets.extend(sockets::look(plan, &built));
-    }
-    tell(progress, plan, end.saturating_since(told));
-    let mut explained = eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
-    measure::assert_conserved(plan, &built);
-    let sampled = sampler.finish();
-    let flows = workload::records(plan, &built);
-    let mut metrics = measure::metrics(plan, &built, &sampled, &flows);
-    let flows: Vec<_> =
-        workload::flow_records(plan, &built, &sampled).into_iter().chain(flows).collect();
-    metrics.extend(workload::metrics(plan, &flows));
-    metrics.extend(utilisation.metrics(plan, &built));
-    if plan.bytes {
-        let compared = built.world.compare_bytes().map_err(Error::World)?;
-        metrics.extend(measure::bytes(&compared));
-    }
-    let mut distributions = workload::distributions(plan, &flows);
-    distributions.extend(measure::distributions(plan, &built, &sampled));
-    let mut series = sampled.into_series();
-    let mut links = utilisation.into_series(seen);
-    series.extend(links.drain(..plan.measure.utilisation.len()));
-    series.extend(measure::latency_series(plan, &built));
-    let mut files = match options.store {
-        Some(_) => capture::files(seen, name),
-        None => Vec::new(),
-    };
-    clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
-    if let Some(store) = options.store.filter(|_| options.network) {
-        files.push(shown::file(name, "world.json"));
-        store.write(
-            &files[files.len() - 1],
-            shown::world(plan, seen, view).to_string().as_bytes(),
-        )?;
-    }
-    let (more, rings) = shown.map_or((Vec::new(), None), |shown| shown.finish(plan, &built));
-    if let Some(store) = options.store {
-        if let Some(rings) = rings {
-            files.push(shown::file(name, "rings.json"));
-            store.write(&files[files.len() - 1], rings.to_string().as_bytes())?;
-        }
-        for one in links.into_iter().chain(more) {
-            files.push(shown::file(name, &format!("{}.parquet", one.name)));
-            let labels = tables::labels(options.labels, plan.seed, &one);
-            store.write_series(&files[files.len() - 1], &one, &labels)?;
-        }
-    }
-    if let Some(store) = options.store {
-        for one in &explained {
-            let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
-            store.write(&file, format!("{}\n{}", one.why, one.story).as_bytes())?;
-            files.push(file);
-        }
-    }
-    if let Some(wanted) = options.wanted {
-        explained.retain(|one| shown::is_asked(wanted, &one.flow));
-    }
-    let test = plan.measure.flent.filter(|_| options.store.is_some());
-    let result = RunResult {
-        name: name.into(),
-        seed: plan.seed,
-        identity: options.store.map_or(String::new(), |_| record::identity(plan)),
-        files,
-        flent: test.map(|test| flent::data_file(test, plan, name, &series)),
-        metrics,
-        series,
-        distributions,
-        nodes: if flows.is_empty() {
-            Vec::new()
-        } else {
-            plan.nodes.iter().map(|node| node.name.clone()).collect()
-        },
-        flows,
-        tc: measure::tc_states(plan, &built),
-        fingerprint: built.fingerprint.borrow().hash,
-        virtual_ns: now.as_nanos(),
-        drawn: Vec::new(),
-        sockets,
-        explained,
-    };
-    drop(built);
-    capture::finish(captures)?;
-    Ok(result)
-}
-
 /// What the files of one run are called.
 pub fn run_name(slug: &str, seed: u64) -> String {
     if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
 }
-
-/// The plan with all its hosts on this stack.
-fn on_stack(plan: &Plan, stack: Stack) -> Plan {
-    let mut plan = plan.clone();
-    for node in plan.nodes.iter_mut().filter(|node| node.role == Role::Host) {
-        node.stack = stack;
-    }
-    plan
-}
-
-fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {
-    let share = span.as_nanos() as f64 / plan.duration.as_nanos() as f64;
-    progress.advanced(span.as_nanos(), share);
-}
-
-/// How often progress is told, and whether it is to stop asked, in virtual time.
-const TELL_EVERY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests;

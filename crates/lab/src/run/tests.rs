@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::results::{FlowRecord, FlowStatus};
+use datapath::units::Instant;
 
 const PROBES: &str = r#"schema = 1
 name = "probes"

@@ -1,7 +1,7 @@
 //! What stands on which track of a trace: a process a node; below it a track each connection and
 //! each queue, with counters, slices of states, instants, and arrows from data to its ACK.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write};
 
 use datapath::packet::{Ecn, Packet, TcpFlags};
@@ -23,8 +23,9 @@ pub struct Tracks<W: Write> {
     writer: Writer<W>,
     nodes: HashMap<u32, Track>,
     drops: HashMap<u32, Track>,
-    conns: HashMap<usize, ConnTracks>,
-    queues: HashMap<usize, QueueTracks>,
+    // These end one after the other: in order.
+    conns: BTreeMap<usize, ConnTracks>,
+    queues: BTreeMap<usize, QueueTracks>,
 }
 
 /// The tracks of one end of a connection.
@@ -111,8 +112,8 @@ impl<W: Write> Tracks<W> {
             writer: Writer::new(out),
             nodes: HashMap::new(),
             drops: HashMap::new(),
-            conns: HashMap::new(),
-            queues: HashMap::new(),
+            conns: BTreeMap::new(),
+            queues: BTreeMap::new(),
         }
     }
 

@@ -1,0 +1,337 @@
+//! One run: a plan in a world of its own, from its first packet to what it leaves.
+
+use std::sync::atomic::Ordering;
+
+use datapath::units::{Duration, Instant};
+
+use super::build::{self, Built};
+use super::capture::{self, Running};
+use super::clock::Clock;
+use super::sample::{Sampled, Sampler};
+use super::shown::{self, Shown};
+use super::sockets::{self, SocketDump, SsAt};
+use super::utilisation::Utilisation;
+use super::{Error, Options, measure, workload};
+use crate::flent;
+use crate::output::{record, tables};
+use crate::plan::{Plan, Role, Stack};
+use crate::results::{FlowRecord, Metric, RunResult, Series};
+use crate::store::{self, Store};
+use crate::trace::eyes::{Explained, Eyes};
+
+/// How often progress is told, and whether it is to stop asked, in virtual time.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs one plan in one world.
+///
+/// # Errors
+/// When it was stopped or the world could not be built.
+pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
+    let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
+    let plan = on_stack.as_ref().unwrap_or(plan);
+    let view = options.store.is_some() && options.wanted.is_some_and(|wanted| wanted.view);
+    let widened = view.then(|| shown::widened(plan));
+    let mut run = Run::begin(plan, widened.as_ref(), name, options)?;
+    while run.now() < run.end {
+        run.run_to_sample()?;
+        run.take_samples()?;
+        if run.built.all_finished() {
+            break;
+        }
+    }
+    run.finish()
+}
+
+/// The plan with all its hosts on this stack.
+fn on_stack(plan: &Plan, stack: Stack) -> Plan {
+    let mut plan = plan.clone();
+    for node in plan.nodes.iter_mut().filter(|node| node.role == Role::Host) {
+        node.stack = stack;
+    }
+    plan
+}
+
+/// A run that goes on.
+struct Run<'a> {
+    plan: &'a Plan,
+    /// What is measured: more than the plan says if it is to be seen in a browser.
+    seen: &'a Plan,
+    name: &'a str,
+    options: &'a Options<'a>,
+    built: Built,
+    clock: Clock,
+    end: Instant,
+    /// When the next sample is due.
+    next: Instant,
+    /// Until when progress has been told.
+    told: Instant,
+    /// When sockets are to be dumped, the first time last.
+    dumps_at: Vec<Instant>,
+    dumps: Vec<SocketDump>,
+    captures: Vec<Running>,
+    eyes: Option<Eyes>,
+    shown: Option<Shown>,
+    sampler: Sampler,
+    utilisation: Utilisation,
+}
+
+impl<'a> Run<'a> {
+    fn begin(
+        plan: &'a Plan,
+        widened: Option<&'a Plan>,
+        name: &'a str,
+        options: &'a Options<'a>,
+    ) -> Result<Self, Error> {
+        let seen = widened.unwrap_or(plan);
+        let view = widened.is_some();
+        let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
+        built.world.set_threads(options.threads);
+        built.world.set_grouping(options.grouping);
+        let captures = match options.store {
+            Some(store) => capture::begin(&mut built, seen, store, name)?,
+            None => Vec::new(),
+        };
+        let wanted = options
+            .wanted
+            .map(|wanted| if view { shown::wanted(wanted, plan) } else { wanted.clone() });
+        let eyes = wanted.filter(|wanted| !wanted.is_empty());
+        let eyes = eyes.map(|wanted| Eyes::open(&wanted, plan, &mut built)).transpose()?;
+        let clock = Clock::begin(plan, &mut built, options.live)?;
+        let shown = view.then(|| Shown::new(plan, &mut built));
+        Ok(Self {
+            plan,
+            seen,
+            name,
+            options,
+            built,
+            clock,
+            end: Instant::ZERO + plan.duration,
+            next: Instant::ZERO,
+            told: Instant::ZERO,
+            dumps_at: dump_times(options.ss_at),
+            dumps: Vec::new(),
+            captures,
+            eyes,
+            shown,
+            sampler: Sampler::new(plan),
+            utilisation: Utilisation::new(seen),
+        })
+    }
+
+    fn now(&self) -> Instant {
+        self.built.world.now()
+    }
+
+    /// Runs until the next sample is due, with a stop wherever something is to be done or looked at before.
+    fn run_to_sample(&mut self) -> Result<(), Error> {
+        self.next = (self.now() + self.plan.measure.sample).min(self.end);
+        loop {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let warmup_end = Instant::ZERO + self.plan.warmup;
+            let warmup_end = Some(warmup_end).filter(|end| *end > self.now());
+            let at = self.next_stop(warmup_end);
+            self.clock.run_until(&mut self.built, at)?;
+            self.change()?;
+            self.look(at);
+            if warmup_end == Some(at) {
+                self.sampler.end_warmup(&self.built);
+                self.utilisation.end_warmup(self.seen, &self.built);
+            }
+            if at == self.next && self.dumps_at.last().is_none_or(|dump| *dump > at) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_stop(&self, warmup_end: Option<Instant>) -> Instant {
+        let stops = [
+            self.built.changes.next_at(),
+            self.dumps_at.last().copied(),
+            warmup_end,
+            Some(self.now() + TELL_EVERY),
+            self.eyes.as_ref().map(Eyes::next),
+        ];
+        stops.into_iter().flatten().fold(self.next, Instant::min)
+    }
+
+    /// Does what the plan says for this time.
+    fn change(&mut self) -> Result<(), Error> {
+        if let Some(shown) = &mut self.shown {
+            shown.before(self.plan, &self.built);
+        }
+        self.built.changes.run_due(&mut self.built.world).map_err(Error::World)?;
+        if let Some(shown) = &mut self.shown {
+            shown.after(self.plan, &self.built);
+        }
+        Ok(())
+    }
+
+    /// Looks at what somebody wants to see at this time.
+    fn look(&mut self, at: Instant) {
+        if let Some(eyes) = &mut self.eyes {
+            eyes.look(&self.built);
+        }
+        if self.dumps_at.pop_if(|dump| *dump <= at).is_some() {
+            self.dumps.extend(sockets::look(self.plan, &self.built));
+        }
+    }
+
+    fn take_samples(&mut self) -> Result<(), Error> {
+        self.sampler.take(&self.built);
+        self.utilisation.take(self.seen, &self.built);
+        if let Some(shown) = &mut self.shown {
+            shown.take(&self.built);
+        }
+        if self.next.saturating_since(self.told) >= TELL_EVERY {
+            self.tell(self.next);
+        }
+        workload::check_room(self.plan, &self.built).map_err(Error::World)
+    }
+
+    fn tell(&mut self, until: Instant) {
+        let span = until.saturating_since(self.told);
+        let share = span.as_nanos() as f64 / self.plan.duration.as_nanos() as f64;
+        self.options.progress.advanced(span.as_nanos(), share);
+        self.told = until;
+    }
+
+    /// The run is over: what it leaves.
+    fn finish(mut self) -> Result<RunResult, Error> {
+        if self.options.ss_at.contains(&SsAt::End) {
+            self.dumps.extend(sockets::look(self.plan, &self.built));
+        }
+        self.tell(self.end);
+        let Self { plan, seen, name, options, built, .. } = self;
+        let mut explained = self.eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
+        measure::assert_conserved(plan, &built);
+        let sampled = self.sampler.finish();
+        let (flows, mut metrics) = measured(plan, &built, &sampled, &self.utilisation)?;
+        let mut distributions = workload::distributions(plan, &flows);
+        distributions.extend(measure::distributions(plan, &built, &sampled));
+        let mut series = sampled.into_series();
+        let mut links = self.utilisation.into_series(seen);
+        series.extend(links.drain(..plan.measure.utilisation.len()));
+        series.extend(measure::latency_series(plan, &built));
+        let mut files = match options.store {
+            Some(_) => capture::files(seen, name),
+            None => Vec::new(),
+        };
+        self.clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
+        let view = self.shown.is_some();
+        let (more, rings) =
+            self.shown.map_or((Vec::new(), None), |shown| shown.finish(plan, &built));
+        if let Some(store) = options.store {
+            let mut writing = Writing { store, plan, name, files: &mut files };
+            if options.network {
+                writing.view("world.json", &shown::world(plan, seen, view).to_string())?;
+            }
+            if let Some(rings) = rings {
+                writing.view("rings.json", &rings.to_string())?;
+            }
+            writing.series(links.into_iter().chain(more), options)?;
+            writing.explained(&explained)?;
+        }
+        if let Some(wanted) = options.wanted {
+            explained.retain(|one| shown::is_asked(wanted, &one.flow));
+        }
+        let test = plan.measure.flent.filter(|_| options.store.is_some());
+        let nodes = plan.nodes.iter().filter(|_| !flows.is_empty());
+        let result = RunResult {
+            name: name.into(),
+            seed: plan.seed,
+            identity: options.store.map_or(String::new(), |_| record::identity(plan)),
+            files,
+            flent: test.map(|test| flent::data_file(test, plan, name, &series)),
+            metrics,
+            series,
+            distributions,
+            nodes: nodes.map(|node| node.name.clone()).collect(),
+            flows,
+            tc: measure::tc_states(plan, &built),
+            fingerprint: built.fingerprint.borrow().hash,
+            virtual_ns: built.world.now().as_nanos(),
+            drawn: Vec::new(),
+            sockets: self.dumps,
+            explained,
+        };
+        drop(built);
+        capture::finish(self.captures)?;
+        Ok(result)
+    }
+}
+
+/// When sockets are to be dumped but for the end, the first time last.
+fn dump_times(ss_at: &[SsAt]) -> Vec<Instant> {
+    let times = ss_at.iter().filter_map(|at| match at {
+        SsAt::Time(at) => Some(Instant::ZERO + *at),
+        SsAt::End => None,
+    });
+    let mut times: Vec<Instant> = times.collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    times
+}
+
+/// All flows, those of `[flows]` first, and the numbers of one repetition.
+fn measured(
+    plan: &Plan,
+    built: &Built,
+    sampled: &Sampled,
+    utilisation: &Utilisation,
+) -> Result<(Vec<FlowRecord>, Vec<Metric>), Error> {
+    let of_workloads = workload::records(plan, built);
+    let mut metrics = measure::metrics(plan, built, sampled, &of_workloads);
+    let flows = workload::flow_records(plan, built, sampled).into_iter();
+    let flows: Vec<_> = flows.chain(of_workloads).collect();
+    metrics.extend(workload::metrics(plan, &flows));
+    metrics.extend(utilisation.metrics(plan, built));
+    if plan.bytes {
+        let compared = built.world.compare_bytes().map_err(Error::World)?;
+        metrics.extend(measure::bytes(&compared));
+    }
+    Ok((flows, metrics))
+}
+
+/// Files of one run besides its results.
+struct Writing<'a> {
+    store: &'a Store,
+    plan: &'a Plan,
+    name: &'a str,
+    files: &'a mut Vec<String>,
+}
+
+impl Writing<'_> {
+    fn write(&mut self, file: String, text: &str) -> Result<(), Error> {
+        self.store.write(&file, text.as_bytes())?;
+        self.files.push(file);
+        Ok(())
+    }
+
+    /// What `ackwright view` shows.
+    fn view(&mut self, file: &str, text: &str) -> Result<(), Error> {
+        self.write(shown::file(self.name, file), text)
+    }
+
+    fn series(
+        &mut self,
+        series: impl Iterator<Item = Series>,
+        options: &Options<'_>,
+    ) -> Result<(), Error> {
+        for one in series {
+            let file = shown::file(self.name, &format!("{}.parquet", one.name));
+            let labels = tables::labels(options.labels, self.plan.seed, &one);
+            self.store.write_series(&file, &one, &labels)?;
+            self.files.push(file);
+        }
+        Ok(())
+    }
+
+    fn explained(&mut self, explained: &[Explained]) -> Result<(), Error> {
+        for one in explained {
+            let file = format!("explain/{}-{}.txt", self.name, store::file_stem(&one.flow));
+            self.write(file, &format!("{}\n{}", one.why, one.story))?;
+        }
+        Ok(())
+    }
+}
