@@ -34,7 +34,7 @@ lint:
 # The library's documentation. The map of a module names its private files too: they are links with
 # --document-private-items.
 docs:
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+	RUSTDOCFLAGS="-D warnings" \
 	  $(CARGO) doc --workspace --no-deps --locked --quiet
 
 # What the pages for newcomers promise: their commands are run, and their output and pictures compared.

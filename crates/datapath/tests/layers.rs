@@ -1,4 +1,4 @@
-//! The order of the modules, read from the source: `units → packet → {tcp | qdisc | fib} → host → socket`.
+//! The order of the modules, read from the source: `units → packet → trace → node → {tcp | qdisc | fib | neighbour} → host → socket`.
 //! A file names only what lies below its own layer, and of its own layer only its own module.
 
 use std::collections::BTreeMap;

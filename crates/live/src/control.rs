@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 const CLIENTS: usize = 16;
 const LONGEST: usize = 64 << 10;
 
-/// Tokens of an [`Epoll`] from here on belong to this module: the listener, then a client each.
+/// Tokens of an `Epoll` from here on belong to this module: the listener, then a client each.
 pub const TOKENS: u64 = 16;
 
 /// What is listened at, and who has come.

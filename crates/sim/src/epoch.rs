@@ -1,6 +1,6 @@
 //! How time goes on: epoch by epoch, and in an epoch group by group.
 //!
-//! An epoch is as long as the shortest delay between groups of nodes ([`crate::groups`]), so within it groups do not
+//! An epoch is as long as the shortest delay between groups of nodes (`crate::groups`), so within it groups do not
 //! hear of each other, and each may do all that it has to do there before the next one begins (conservative
 //! synchronisation; K. M. Chandy, J. Misra, "Distributed simulation", IEEE TSE 5(5), 1979). The events of a group keep
 //! their order, and nothing that can be seen depends on the order between groups: the results are those of one event

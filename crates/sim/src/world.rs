@@ -1,7 +1,7 @@
 //! Nodes, links and applications in virtual time: what a world is made of, and how it runs.
 //!
 //! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. What they
-//! do stands in [`crate::partition`], in which order in [`crate::event`], how time goes on in [`crate::epoch`].
+//! do stands in `crate::partition`, in which order in `crate::event`, how time goes on in [`crate::epoch`].
 
 use crate::divide::{Division, Share, join};
 use crate::epoch::Epoch;

@@ -1,10 +1,10 @@
 //! The forwarding information base: longest-prefix match and multipath.
 //!
 //! [`Fib`] answers like the kernel's IPv4 and IPv6 FIBs: rules choose a table ([`rules`]), the
-//! table the longest prefix ([`trie`], [`spans`], [`table`]) with a route that fits and is in
-//! service ([`info`]), and among several next hops the flow's hash decides ([`hash`],
-//! [`multipath`]). A look-up ([`lookup`]) allocates nothing and takes `&self`; changes ([`change`],
-//! [`links`]) take `&mut self` and are complete when they return.
+//! table the longest prefix ([`trie`], `spans`, `table`) with a route that fits and is in
+//! service (`info`), and among several next hops the flow's hash decides ([`hash`],
+//! [`multipath`]). A look-up (`lookup`) allocates nothing and takes `&self`; changes (`change`,
+//! `links`) take `&mut self` and are complete when they return.
 
 mod change;
 pub mod dissect;

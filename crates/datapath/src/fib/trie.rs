@@ -8,7 +8,7 @@
 //! * the *jump table*: for each value of the first `k` address bits, the deepest node of length
 //!   at most `k` that covers them, so that a walk begins near its end;
 //! * the *host index* (`trie/hosts.rs`): full-length prefixes by exact address (open addressing);
-//! * the *spans* (IPv4, [`super::spans`]): the values of prefixes of up to 24 bits, for look-ups
+//! * the *spans* (IPv4, `super::spans`): the values of prefixes of up to 24 bits, for look-ups
 //!   that want the longest prefix's value and nothing else.
 
 mod accelerate;

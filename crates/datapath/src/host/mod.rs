@@ -1,8 +1,8 @@
 //! A host or a router: ports with queues, routes and sockets, as one node.
 //!
 //! The path of a packet, by the kernel's names: `receive` is `ip_rcv`; what is not for this host
-//! goes through [`ip`] (`ip_forward`) to [`Host::ip_output`] and into the queue of a port
-//! (`__dev_queue_xmit`); what is for this host goes to [`icmp`], [`udp`] or [`tcp`].
+//! goes through `ip` (`ip_forward`) to [`Host::ip_output`] and into the queue of a port
+//! (`__dev_queue_xmit`); what is for this host goes to `icmp`, `udp` or `tcp`.
 //!
 //! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.

@@ -6,22 +6,22 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`state`], [`options`] | states; option negotiation (sequence numbers: [`crate::packet::seq`]) |
-//! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
-//! | [`challenge`] | answers to what may be an attack |
-//! | [`receive`], [`reassembly`], [`sack_blocks`] | what a segment brings; the receive queues; what tells of holes |
-//! | [`rcv_window`], [`ack_out`] | the window, autotuning; when to acknowledge |
-//! | [`write`], [`output`], [`transmit`] | the application's writes; what may be sent; headers |
-//! | [`close`] | shutdown, close, reset, failure |
-//! | [`recovery`] | the Open..Loss machine and everything it uses |
+//! | `input`, `ack_in` | what an arriving segment means; what its ACK means |
+//! | `challenge` | answers to what may be an attack |
+//! | `receive`, `reassembly`, `sack_blocks` | what a segment brings; the receive queues; what tells of holes |
+//! | `rcv_window`, `ack_out` | the window, autotuning; when to acknowledge |
+//! | [`write`], `output`, `transmit` | the application's writes; what may be sent; headers |
+//! | `close` | shutdown, close, reset, failure |
+//! | `recovery` | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
 //! | [`cc`] | congestion control modules |
-//! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
-//! | [`accecn`], [`accecn_receiver`], [`accecn_sender`] | Accurate ECN: handshake; feedback given; feedback understood |
+//! | `ecn`, `ecn_rfc3168`, `ecn_dctcp` | ECN: negotiation and sending; the two receivers |
+//! | `accecn`, `accecn_receiver`, `accecn_sender` | Accurate ECN: handshake; feedback given; feedback understood |
 //! | [`info`], [`mib`], `probe` | TCP_INFO; counters; where a connection stands |
-//! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
-//! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
-//! | `txhash`, [`sockopt`] | the hash of what is sent; options of a living connection |
-//! | [`shared`], [`rare`] | what connections share; what few of them need |
+//! | [`fastopen`], [`syncookies`], `passive` | data on SYN; SYN-ACKs without state; half-open connections |
+//! | `urgent`, [`md5`], `icmp`, `mtu_probe` | urgent data; signatures; errors and path MTU; probing for it |
+//! | `txhash`, `sockopt` | the hash of what is sent; options of a living connection |
+//! | [`shared`], `rare` | what connections share; what few of them need |
 //! | `check` | the books, recomputed from the queues |
 
 mod accecn;

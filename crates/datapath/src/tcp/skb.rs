@@ -1,5 +1,5 @@
 //! A record of the send queue (`struct sk_buff`), and the tags of the scoreboard. How records are
-//! kept: [`queue`].
+//! kept: `queue`.
 
 mod queue;
 

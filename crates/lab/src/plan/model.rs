@@ -181,7 +181,7 @@ pub struct LinkPlan {
     pub ends: [usize; 2],
     /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// What a shortest path pays for it, in millionths; [`COST`] where nothing is said.
+    /// What a shortest path pays for it, in millionths; `COST` where nothing is said.
     pub cost: u64,
     /// Both ends are in one kernel, as with veth.
     pub veth: bool,

@@ -1,6 +1,6 @@
 //! Real captures through our qdiscs, at their own time stamps.
 //!
-//! [`Source`] reads a capture record by record and keeps what was asked for, [`Line`] is a qdisc
+//! [`Source`] reads a capture record by record and keeps what was asked for, `Line` is a qdisc
 //! with the line behind it, [`Tally`] counts. Only what waits in the qdisc is held in memory, so
 //! that a capture may be of any size.
 

@@ -59,7 +59,7 @@ pub struct Tally {
     pub reasons: Vec<(Reason, u64)>,
     /// By flow, in the order of their first packet; `None` is what is not IP.
     pub flows: Vec<(Option<FlowTuple>, Account)>,
-    /// Flows beyond [`MOST_FLOWS`], together.
+    /// Flows beyond `MOST_FLOWS`, together.
     pub others: Option<Account>,
     /// Over time.
     pub bins: Bins,

@@ -14,7 +14,7 @@
 //! | [`links`] | what links may do with packets |
 //! | [`run`] | a world from its start to its end, under all oracles |
 //! | `laws` | what must hold at every stop and at the end |
-//! | [`shrink`] | simpler worlds |
+//! | `shrink` | simpler worlds |
 //!
 //! The oracles, as docs/TESTING.md lists them: `bytes`, `conservation`, `wire`, `links`, `errno`, `liveness`,
 //! `work`, `observed = unobserved`.

@@ -1,9 +1,9 @@
 //! CAKE: Common Applications Kept Enhanced (`sch_cake`), complete and with its ACK filter.
 //!
-//! A packet passes, from the top: classification into a **tin** ([`tins`]), hashing to a **flow
-//! queue** of that tin ([`hash`], [`flows`]), possibly the **ACK filter** ([`ack_filter`]). On the
-//! way out the **shaper** ([`shaper`]) says when, the tins' clocks say which tin, **DRR++** with
-//! host fairness says which flow, and **COBALT** ([`cobalt`]) whether to mark or drop. See
+//! A packet passes, from the top: classification into a **tin** (`tins`), hashing to a **flow
+//! queue** of that tin (`hash`, `flows`), possibly the **ACK filter** (`ack_filter`). On the
+//! way out the **shaper** (`shaper`) says when, the tins' clocks say which tin, **DRR++** with
+//! host fairness says which flow, and **COBALT** (`cobalt`) whether to mark or drop. See
 //! `docs/cake.md`.
 
 mod ack_filter;

@@ -9,14 +9,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | this one | the state, the order of an ACK's steps, gains, what TCP asks |
-//! | [`bandwidth`] | round trips, and the highest delivery rate of ten of them |
-//! | [`long_term`] | the rate of a policer, from the losses of 4 to 16 round trips |
-//! | [`aggregation`] | how many packets ACKs bring beyond what the rate explains |
-//! | [`startup`] | STARTUP and DRAIN: is the pipe full, and is the queue gone? |
-//! | [`probe_bw`] | PROBE_BW: eight phases, one faster, one slower |
-//! | [`probe_rtt`] | the lowest RTT, and PROBE_RTT, which empties the pipe to see it |
-//! | [`pacing`] | the pacing rate, and the size of super-packets |
-//! | [`cwnd`] | the window: BDP, quanta, recovery |
+//! | `bandwidth` | round trips, and the highest delivery rate of ten of them |
+//! | `long_term` | the rate of a policer, from the losses of 4 to 16 round trips |
+//! | `aggregation` | how many packets ACKs bring beyond what the rate explains |
+//! | `startup` | STARTUP and DRAIN: is the pipe full, and is the queue gone? |
+//! | `probe_bw` | PROBE_BW: eight phases, one faster, one slower |
+//! | `probe_rtt` | the lowest RTT, and PROBE_RTT, which empties the pipe to see it |
+//! | `pacing` | the pacing rate, and the size of super-packets |
+//! | `cwnd` | the window: BDP, quanta, recovery |
 
 mod aggregation;
 mod bandwidth;
