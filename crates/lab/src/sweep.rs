@@ -148,6 +148,11 @@ pub(crate) fn read_exclusions(
 }
 
 fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
+    if let Some((_, instead)) = NO_AXES.iter().find(|(name, _)| *name == key.name) {
+        let message = format!("\"{}\" is the same for all points", key.name);
+        faults.add(&key.at, message, Some((*instead).into()));
+        return None;
+    }
     let steps: Vec<(String, Vec<Value>)> = match &node.kind {
         Kind::List(items) => items
             .iter()
@@ -172,6 +177,12 @@ fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
     }
     Some(Axis { name: key.name.clone(), steps })
 }
+
+/// What cannot be swept, and what to say instead.
+const NO_AXES: [(&str, &str); 2] = [
+    ("seed", "repetitions = 3 runs each point with three seeds"),
+    ("repetitions", "one number for all, e.g. repetitions = 10"),
+];
 
 fn case(settings: &Node, faults: &Faults<'_>) -> Vec<Value> {
     let Kind::Table(entries) = &settings.kind else {

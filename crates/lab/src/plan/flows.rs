@@ -86,6 +86,13 @@ fn read_flow(
     room: &mut Room,
     faults: &Faults<'_>,
 ) -> Vec<FlowPlan> {
+    if key.name == "total" {
+        faults.add(
+            &key.at,
+            "\"total\" cannot be the name of a flow: it is that of all together",
+            None,
+        );
+    }
     let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
     let (from, from_many) = read_ends(&mut table, "from", nodes);
     let (to, to_many) = read_ends(&mut table, "to", nodes);
@@ -129,7 +136,14 @@ fn read_flow(
     };
     let one = match read_app(&mut table, &to) {
         Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
-        Some(AppWord::Rrul) => rrul(&base, table.boolean("marking").unwrap_or(true), duration),
+        Some(AppWord::Rrul) => {
+            if base.start + RRUL_AROUND >= duration {
+                let message = "the streams of rrul start 5 s after the flow, which is beyond the end of the experiment";
+                let help = "\"duration\" must be longer than 5 s; flent's tests take 70 s".into();
+                table.faults.add(table.place("app"), message, Some(help));
+            }
+            rrul(&base, table.boolean("marking").unwrap_or(true), duration)
+        }
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
@@ -385,14 +399,16 @@ fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Durati
     table.time(key)
 }
 
+/// The probes of RRUL run so long before its streams start, and after they have stopped.
+const RRUL_AROUND: Duration = Duration::from_secs(5);
+
 /// RRUL: four TCP streams each way, one per marking, with ICMP and UDP probes from the start; the
 /// streams start 5 s later and stop 5 s earlier, if there is time for that (flent's `rrul`, or `rrul_be` without marking).
 fn rrul(base: &FlowPlan, marking: bool, duration: Duration) -> Vec<FlowPlan> {
     const MARKS: [(&str, u8); 4] = [("be", 0x00), ("bk", 0x20), ("cs5", 0xa0), ("ef", 0xb8)];
-    const AROUND: Duration = Duration::from_secs(5);
-    let start = base.start + AROUND;
+    let start = base.start + RRUL_AROUND;
     let end = base.stop.unwrap_or(duration).as_nanos();
-    let stop = end.checked_sub(AROUND.as_nanos()).map(Duration::from_nanos);
+    let stop = end.checked_sub(RRUL_AROUND.as_nanos()).map(Duration::from_nanos);
     let stop = stop.filter(|stop| *stop > start).or(base.stop);
     let mut flows = Vec::new();
     for (direction, from, to) in [("up", base.from, base.to), ("down", base.to, base.from)] {

@@ -46,6 +46,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         text
     });
     let title = top.text("title").unwrap_or(name).to_string();
+    if title.chars().any(char::is_control) {
+        faults.add(top.place("title"), "a title is one line, without control characters", None);
+    }
     top.text("description");
     top.node("parameters");
     top.node("sweep");
@@ -194,8 +197,11 @@ fn read_measure(
             measure.sample = sample;
         }
     }
+    // A port that several patterns name is watched once.
     let ports = |names: Vec<(&str, &Origin)>| -> Vec<(usize, usize)> {
-        names.iter().flat_map(|(name, at)| port_indices(name, at, nodes, links, faults)).collect()
+        let mut seen = BTreeSet::new();
+        let all = names.iter().flat_map(|(name, at)| port_indices(name, at, nodes, links, faults));
+        all.filter(|port| seen.insert(*port)).collect()
     };
     if table.node("queues").is_some() {
         measure.queues = ports(table.texts("queues"));

@@ -84,8 +84,27 @@ pub fn walk(
     Ok(())
 }
 
+/// Qdiscs in which no time passes by itself: what the device takes goes on at once.
+const UNTIMED: [&str; 9] = [
+    "noqueue",
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+    "pfifo_fast",
+    "codel",
+    "fq_codel",
+    "red",
+    "prio",
+];
+
+/// Whether a packet may have to wait in such a qdisc although the device has room.
+fn takes_time(qdisc: &str) -> bool {
+    let has = |word: &str| qdisc.split_whitespace().any(|it| it == word);
+    !UNTIMED.into_iter().any(has) && !(has("cake") && !has("bandwidth"))
+}
+
 /// True if packets may come from `from` to `to` on a way where no time passes: over links without a
-/// rate, a delay or a qdisc.
+/// rate, a delay or a qdisc that makes packets wait.
 pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bool {
     let mut seen = BTreeSet::new();
     let mut stack = vec![from];
@@ -99,8 +118,8 @@ pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bo
             let direction = &link.directions[end];
             let changes = direction.schedule.as_ref();
             let delay = changes.and_then(|it| it.least_delay()).unwrap_or(direction.delay);
-            let timed = direction.rate.is_some() || delay > Duration::ZERO;
-            if !timed && link.ports[end].qdiscs.is_empty() {
+            let timed = direction.rate.is_some() || delay.max(direction.jitter) > Duration::ZERO;
+            if !timed && !link.ports[end].qdiscs.iter().any(|qdisc| takes_time(qdisc)) {
                 stack.push(link.ends[1 - end]);
             }
         }

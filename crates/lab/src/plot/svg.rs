@@ -97,6 +97,8 @@ fn hex(colour: Colour) -> String {
     format!("#{:02x}{:02x}{:02x}", colour.0, colour.1, colour.2)
 }
 
+/// Text as XML 1.0 has it: control characters are none of its.
 fn escape(text: &str) -> String {
+    let text = text.replace(|c: char| c.is_control(), "\u{fffd}");
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -62,9 +62,10 @@ pub fn server_port(number: u16) -> u16 {
     SERVER_PORT + number
 }
 
-/// The port of the client of flow `number`.
+/// The port of the client of flow `number`. Beyond the last port it is that of the flow's own server, which runs on
+/// another host: nobody else has that.
 pub fn client_port(number: u16) -> u16 {
-    CLIENT_PORT.wrapping_add(number)
+    CLIENT_PORT.checked_add(number).unwrap_or_else(|| server_port(number))
 }
 
 /// Puts flow number `index` of the plan into the world; ends of it that run on a kernel's stack go to

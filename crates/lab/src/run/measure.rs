@@ -56,7 +56,8 @@ pub fn metrics(
                 push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
                 if let Some((early, bytes)) = plan.measure.early.zip(sampled.received_early(index))
                 {
-                    let transfer = Transfer { from: place.start, to: place.start + early, bytes };
+                    let to = (place.start + early).min(end);
+                    let transfer = Transfer { from: place.start, to, bytes };
                     push(&mut out, &flow.name, "early goodput", "Mbit/s", transfer.rate());
                     transfers.early[index] = Some(transfer);
                 }
@@ -238,9 +239,9 @@ fn transfer(
     let stop = flow.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
     let to = match receiver.last_received {
         Some(last) if place.finite => last,
-        // What the sender's buffer held when the flow stopped comes after that.
-        Some(last) if flow.app.is_tcp() => stop.max(last),
-        _ => stop,
+        // What the sender's buffer and queues held when the flow stopped comes after that.
+        Some(last) => stop.max(last),
+        None => stop,
     };
     Transfer { from, to, bytes: receiver.received_bytes.saturating_sub(arrived_at_warmup) }
 }

@@ -269,7 +269,7 @@ impl Sampled {
         self.flows[index].at_warmup
     }
 
-    /// Mean throughput of flow number `index` in steps of this length, Mbit/s.
+    /// Mean throughput of flow number `index` in steps of this length, Mbit/s. The last one may be shorter.
     pub fn throughput_in_steps(&self, index: usize, step: Duration) -> Vec<f64> {
         let step_ns = step.as_nanos() as i64;
         let mut bits = Vec::new();
@@ -284,8 +284,8 @@ impl Sampled {
             bits[place] += throughput.unwrap_or(0) as f64 * (time - before) as f64 / 1e9;
             before = time;
         }
-        let per_second = 1e9 / step_ns as f64;
-        bits.into_iter().map(|bits| bits * per_second / 1e6).collect()
+        let spans = (0..).step_by(step_ns as usize).map(|begin| step_ns.min(before - begin));
+        bits.into_iter().zip(spans).map(|(bits, span)| bits * 1e9 / span as f64 / 1e6).collect()
     }
 
     /// Packets in queue number `index` at every sample after the warm-up.

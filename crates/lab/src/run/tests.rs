@@ -94,6 +94,56 @@ fn probes_measure_what_the_path_is() {
     assert_eq!(points[0].values("cbr", "lost"), [0.0; 4]);
 }
 
+/// Two hosts and a link of 10 Mbit/s with a long queue, and flows between them.
+fn two_hosts(settings: &str, flows: &str) -> Vec<PointResult> {
+    let text = format!(
+        "schema = 1\nname = \"two\"\nnodes = {{ a = {{}}, b = {{}} }}\n{settings}\n[links.l]\n\
+         ends = [\"a\", \"b\"]\nrate = \"10mbit\"\n[qdisc]\n\"a.l\" = \"pfifo limit 10000\"\n{flows}"
+    );
+    let experiment = Experiment::parse("two.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap()
+}
+
+/// What a queue held when a flow stopped arrives later, and counts with the time that it takes.
+#[test]
+fn goodput_is_no_more_than_the_line_carries() {
+    let flow =
+        "[flows.u]\napp = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"20mbit\"\nstop = \"1s\"\n";
+    for count in [1, 4] {
+        let points = two_hosts("duration = \"10s\"", &format!("{flow}count = {count}\n"));
+        let goodput = points[0].values("u", "goodput")[0];
+        assert!((9.0..10.0).contains(&goodput), "{count}: {goodput}");
+    }
+}
+
+/// Of a part that is shorter than asked for, there is only so much.
+#[test]
+fn a_part_of_a_run_is_measured_by_its_own_length() {
+    let measure = "duration = \"2s\"\n[measure]\nearly = \"20s\"\nsteps = \"1500ms\"";
+    let flow = "[flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n";
+    let points = two_hosts(measure, flow);
+    for metric in ["goodput", "early goodput", "throughput at 0 s", "throughput at 1.5 s"] {
+        let mbit = points[0].values("f", metric)[0];
+        assert!((9.0..10.0).contains(&mbit), "{metric}: {mbit}");
+    }
+}
+
+/// There are more flows than ports behind that of the first client.
+#[test]
+fn no_two_flows_want_the_same_port() {
+    let ports = |number: u16| [apps::client_port(number), apps::server_port(number)];
+    let last = crate::plan::limits::FLOWS_MAX as u16 - 1;
+    for number in 0..=last {
+        let [client, server] = ports(number);
+        assert!(client >= 1_024 && server >= 1_024, "{number}");
+        // On one host there is the one or the other of a flow.
+        assert!(client > apps::server_port(last) || client == server, "{number}: {client}");
+    }
+    let clients: std::collections::BTreeSet<u16> = (0..=last).map(|it| ports(it)[0]).collect();
+    assert_eq!(clients.len(), usize::from(last) + 1);
+}
+
 #[test]
 fn a_stop_from_outside_ends_the_run() {
     let experiment = Experiment::parse("p.toml", PROBES, &[]).unwrap();

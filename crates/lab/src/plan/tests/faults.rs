@@ -257,3 +257,39 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         assert!(faults.len() < 2_000, "{} bytes: {faults}", faults.len());
     }
 }
+
+/// Names that results have for something else, what a sweep cannot change, tests that never begin.
+#[test]
+fn what_would_have_no_effect_or_two_meanings_is_refused() {
+    let head = "schema = 1\nname = \"x\"\nduration = \"4s\"\nnodes = { a = {}, b = {} }\n";
+    let wire = "[links.wire]\nends = [\"a\", \"b\"]\nrate = \"1mbit\"\n";
+    let flow = |name: &str, app: &str| {
+        format!("[flows.{name}]\napp = \"{app}\"\nfrom = \"a\"\nto = \"b\"\n")
+    };
+    let table = [
+        (flow("total", "bulk"), ":8:8: \"total\" cannot be the name of a flow"),
+        (flow("f", "rrul"), ":9:7: the streams of rrul start 5 s after the flow"),
+        (flow("f", "bulk") + "[sweep]\nseed = [1, 2]", ":13:1: \"seed\" is the same"),
+        (flow("f", "bulk") + "[sweep]\nrepetitions = [1, 2]", ":13:1: \"repetitions\" is the same"),
+    ];
+    for (text, message) in table {
+        let text = format!("{head}{wire}{text}");
+        let faults = Experiment::parse("x.toml", &text, &[]).unwrap_err().to_string();
+        assert!(faults.contains(message), "{message}\nis not in\n{faults}");
+    }
+    let title = format!("{head}title = \"a\\u001bb\"\n{wire}{}", flow("f", "bulk"));
+    let faults = Experiment::parse("x.toml", &title, &[]).unwrap_err().to_string();
+    assert!(faults.contains(":5:9: a title is one line"), "{faults}");
+}
+
+#[test]
+fn a_port_that_two_patterns_name_is_watched_once() {
+    let measure = "pcap = [\"r.*\", \"*.access\"]\nqueues = [\"*.*\", \"r.access\"]\n";
+    let plan = Experiment::parse("x.toml", &GOOD.replace("pcap = [\"a.access\"]\n", measure), &[]);
+    let measure = plan.unwrap_or_else(|faults| panic!("{faults}")).base.measure;
+    for ports in [&measure.pcap, &measure.queues] {
+        let distinct: std::collections::BTreeSet<_> = ports.iter().collect();
+        assert_eq!(distinct.len(), ports.len());
+    }
+    assert_eq!(measure.pcap.len(), 3);
+}

@@ -124,9 +124,19 @@ fn a_way_on_which_no_time_passes_is_refused() {
     };
     let faults = Experiment::parse("x.toml", &text("bulk", ""), &[]).unwrap_err().to_string();
     assert!(faults.contains(":7:8: from \"a\" to \"b\" and back no time passes"), "{faults}");
-    for good in
-        [text("ping", ""), text("bulk", "rate = \"1gbit\""), text("bulk", "delay = \"1ns\"")]
-    {
+    let queue = |qdisc: &str| text("bulk", &format!("[qdisc]\n\"a.wire\" = \"{qdisc}\""));
+    for queue in ["pfifo", "fq_codel limit 5", "cake"].map(queue) {
+        let faults = Experiment::parse("x.toml", &queue, &[]).unwrap_err().to_string();
+        assert!(faults.contains("no time passes"), "{queue}: {faults}");
+    }
+    for good in [
+        text("ping", ""),
+        text("bulk", "rate = \"1gbit\""),
+        text("bulk", "delay = \"1ns\""),
+        queue("tbf rate 1mbit burst 5k limit 10k"),
+        queue("cake bandwidth 1mbit"),
+        queue("netem delay 1ms"),
+    ] {
         assert!(Experiment::parse("x.toml", &good, &[]).is_ok(), "{good}");
     }
 }
