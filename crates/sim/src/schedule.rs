@@ -111,6 +111,14 @@ impl Schedule {
         self.delays.iter().map(|(_, delay)| *delay).min()
     }
 
+    /// The highest rate that there will ever be, if rates change.
+    pub fn highest_rate(&self) -> Option<Rate> {
+        match &self.pace {
+            Pace::Rates(steps) => steps.iter().map(|(_, rate, _)| *rate).max(),
+            Pace::Constant | Pace::Opportunities(_) => None,
+        }
+    }
+
     /// How often it has begun anew at `now`, and how long it has run since then, in ns.
     fn turn(&self, now: Instant) -> (u64, u64) {
         let nanos = (now - Instant::ZERO).as_nanos();

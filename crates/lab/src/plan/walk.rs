@@ -100,7 +100,7 @@ const UNTIMED: [&str; 9] = [
 /// Whether a packet may have to wait in such a qdisc although the device has room.
 fn takes_time(qdisc: &str) -> bool {
     let has = |word: &str| qdisc.split_whitespace().any(|it| it == word);
-    !UNTIMED.into_iter().any(has) && !(has("cake") && !has("bandwidth"))
+    (has("bandwidth") || !has("cake")) && !UNTIMED.into_iter().any(has)
 }
 
 /// True if packets may come from `from` to `to` on a way where no time passes: over links without a

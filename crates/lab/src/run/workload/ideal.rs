@@ -2,7 +2,8 @@
 //!
 //! A handshake of one round trip, then all segments, full but for the last, at the rate of the slowest
 //! link, and the last one once more over each other link. No window ever waits: what TCP's slow start
-//! takes longer counts as slowdown.
+//! takes longer counts as slowdown. Of a link that changes, its highest rate and its shortest delay count. Packets that are
+//! spread over several ways one by one may be faster than this.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +77,11 @@ impl Path {
             };
             let end = usize::from(link.ends[1] == node);
             let direction = &link.directions[end];
-            path.delay += direction.delay.as_nanos();
-            path.rates.push(direction.rate.map_or(u64::MAX, Rate::bits_per_sec));
+            let changes = direction.schedule.as_ref();
+            let delay = changes.and_then(|it| it.least_delay()).unwrap_or(direction.delay);
+            let rate = changes.and_then(|it| it.highest_rate()).or(direction.rate);
+            path.delay += delay.as_nanos();
+            path.rates.push(rate.map_or(u64::MAX, Rate::bits_per_sec));
             if link.addresses.is_some_and(|addresses| addresses[end].0.is_ipv6()) {
                 path.ip = 40;
             }
@@ -112,4 +116,29 @@ impl Path {
 
 fn nanos(bytes: u64, rate: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000 / u128::from(rate)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Experiment;
+
+    #[test]
+    fn a_link_that_changes_counts_as_what_it_is_at_best() {
+        let took = |link: &str| {
+            let text = format!(
+                "schema = 1\nname = \"x\"\nnodes = {{ a = {{}}, b = {{}} }}\n[links.l]\n\
+                 ends = [\"a\", \"b\"]\n{link}\n[flows.f]\napp = \"ping\"\nfrom = \"a\"\nto = \"b\"\n"
+            );
+            let plan = Experiment::parse("x.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+            Ideals::new(&plan.base).of(0, 1, 1_000_000)
+        };
+        let best = took("rate = \"100mbit\"\ndelay = \"1ms\"");
+        assert!((80_000_000..90_000_000).contains(&best), "{best}");
+        let rises =
+            "rate = \"1mbit\"\ndelay = \"1ms\"\nschedule = [{ at = \"1s\", rate = \"100mbit\" }]";
+        let falls =
+            "rate = \"100mbit\"\ndelay = \"9ms\"\nschedule = [{ at = \"1s\", delay = \"1ms\" }]";
+        assert_eq!([took(rises), took(falls)], [best; 2]);
+    }
 }
