@@ -24,6 +24,13 @@ pub fn wrapped(text: &str) -> String {
     wrapped_in(text, width())
 }
 
+/// A text that belongs to the one above, in lines as wide as the terminal at most.
+pub fn indented(text: &str) -> String {
+    const INDENT: &str = "    ";
+    let lines = wrapped_in(text, width() - INDENT.len() as u16);
+    INDENT.to_owned() + &lines.replace('\n', &format!("\n{INDENT}"))
+}
+
 fn wrapped_in(text: &str, width: u16) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -51,7 +58,41 @@ fn width() -> u16 {
 /// Terminals that say they are narrower than this do not know.
 const NARROWEST: u16 = 20;
 
+/// The table, or several below each other if its columns do not fit side by side: each begins with the first column.
 fn in_width(table: &Table, width: u16) -> String {
+    let parts = columns_that_fit(table, width).into_iter().map(|columns| {
+        let pick =
+            |row: &Vec<String>| columns.iter().filter_map(|at| row.get(*at).cloned()).collect();
+        let part = Table {
+            head: pick(&table.head),
+            rows: table.rows.iter().map(pick).collect(),
+            numeric: columns.iter().map(|at| table.numeric.get(*at) == Some(&true)).collect(),
+        };
+        grid_in_width(&part, width)
+    });
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// The columns of each part of a table: all of them in one if that fits, or if no part would.
+fn columns_that_fit(table: &Table, width: u16) -> Vec<Vec<usize>> {
+    let words = longest_words(table);
+    let room = |columns: &[usize]| columns.iter().map(|at| words[*at] + 1).sum::<u16>();
+    let pairs = (1..words.len()).map(|at| room(&[0, at]));
+    let all: Vec<usize> = (0..words.len()).collect();
+    if room(&all) <= width || pairs.max().unwrap_or(0) > width {
+        return vec![all];
+    }
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for (at, word) in words.iter().enumerate().skip(1) {
+        match parts.last_mut() {
+            Some(part) if room(part) + word < width => part.push(at),
+            _ => parts.push(vec![0, at]),
+        }
+    }
+    parts
+}
+
+fn grid_in_width(table: &Table, width: u16) -> String {
     let mut grid = Grid::new();
     let (padding, words) = widths(table, width);
     let least: u16 = words.iter().map(|word| word + padding.0 + padding.1 + 1).sum();
@@ -78,20 +119,24 @@ fn in_width(table: &Table, width: u16) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Blanks before and behind a cell, and the longest word of each column: lines break between words.
+/// The width of the longest word of each column: lines break between words.
+fn longest_words(table: &Table) -> Vec<u16> {
+    let longest = |index: usize| {
+        let cells = table.rows.iter().chain([&table.head]).filter_map(|row| row.get(index));
+        let words = cells.flat_map(|cell| cell.split_whitespace());
+        words.map(measure_text_width).max().unwrap_or(0) as u16
+    };
+    (0..table.head.len()).map(longest).collect()
+}
+
+/// Blanks before and behind a cell, and the longest word of each column.
 fn widths(table: &Table, width: u16) -> ((u16, u16), Vec<u16>) {
-    let widest: Vec<u16> = (0..table.head.len())
-        .map(|index| {
-            let cells = table.rows.iter().chain([&table.head]).filter_map(|row| row.get(index));
-            let words = cells.flat_map(|cell| cell.split_whitespace());
-            words.map(measure_text_width).max().unwrap_or(0) as u16
-        })
-        .collect();
+    let widest = longest_words(table);
     let words: u16 = widest.iter().sum();
     let columns = widest.len() as u16;
-    // Blanks on both sides of a cell, or only behind it; and one between columns.
+    // Blanks on both sides of a cell, or only behind it, or none; and one between columns.
     let fits = |(before, behind): &(u16, u16)| words + columns * (before + behind + 1) <= width;
-    let padding = [(1, 1), (0, 1)].into_iter().find(fits).unwrap_or((0, 1));
+    let padding = [(1, 1), (0, 1)].into_iter().find(fits).unwrap_or((0, 0));
     (padding, widest)
 }
 
@@ -114,6 +159,25 @@ mod tests {
         assert!(in_width(&long, 80).contains(&"x".repeat(90)));
         let wide = in_width(&table, 160);
         assert!(wide.contains("a metric with a rather long name [Mbit/s]"), "{wide}");
+    }
+
+    #[test]
+    fn a_table_with_many_columns_goes_on_below() {
+        let of = |columns: usize| Table {
+            head: (0..columns).map(|at| format!("metric-{at:02}")).collect(),
+            rows: vec![(0..columns).map(|at| format!("{at}")).collect(); 2],
+            numeric: (0..columns).map(|at| at > 0).collect(),
+        };
+        for columns in 2..40 {
+            let text = in_width(&of(columns), 80);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            for at in 0..columns {
+                assert!(text.contains(&format!("metric-{at:02}")), "{text}");
+            }
+            let parts = text.split("\n\n").count();
+            assert_eq!(parts > 1, columns > 8, "{text}");
+            assert_eq!(text.matches("metric-00").count(), parts);
+        }
     }
 
     #[test]

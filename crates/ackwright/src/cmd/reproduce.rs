@@ -82,7 +82,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     if args.names.is_empty() {
         for one in &known {
-            print(&format!("{}: {}\n    {}", one.name, one.title, one.source))?;
+            print(&table::wrapped(&format!("{}: {}", one.name, one.title)))?;
+            print(&table::indented(&one.source))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
