@@ -14,8 +14,10 @@ pub struct Schedule {
     pace: Pace,
     /// From when on which delay.
     delays: Vec<(u64, Duration)>,
-    /// When it begins again, ns; [`NEVER`] if it does not.
+    /// When the pace begins again, ns; [`NEVER`] if it does not.
     period: u64,
+    /// When the delays begin again.
+    delay_period: u64,
 }
 
 /// Longer than any run.
@@ -24,7 +26,7 @@ const NEVER: u64 = u64::MAX;
 /// Nothing changes.
 impl Default for Schedule {
     fn default() -> Self {
-        Self { pace: Pace::Constant, delays: Vec::new(), period: NEVER }
+        Self { pace: Pace::Constant, delays: Vec::new(), period: NEVER, delay_period: NEVER }
     }
 }
 
@@ -69,10 +71,12 @@ impl Schedule {
             }
             steps.push((at.as_nanos(), *rate, sum));
         }
+        let period = period.map_or(NEVER, Duration::as_nanos);
         Self {
             pace: if steps.is_empty() { Pace::Constant } else { Pace::Rates(steps) },
             delays: delays.iter().map(|(at, delay)| (at.as_nanos(), *delay)).collect(),
-            period: period.map_or(NEVER, Duration::as_nanos),
+            period,
+            delay_period: period,
         }
     }
 
@@ -86,14 +90,15 @@ impl Schedule {
         let times: Vec<u64> = times.iter().map(|at| at.as_nanos()).collect();
         let period = times.last().copied().unwrap_or(0);
         assert!(period > 0, "a period takes some time");
-        Self { pace: Pace::Opportunities(times), delays: Vec::new(), period }
+        Self { pace: Pace::Opportunities(times), delays: Vec::new(), period, delay_period: NEVER }
     }
 
-    /// The same, with delays that change too.
+    /// The same, with delays that change too, in order, the first at time zero. They come once, at their
+    /// times, however often the rest begins again.
     #[must_use]
     pub fn with_delays(self, delays: &[(Duration, Duration)]) -> Self {
         let delays = delays.iter().map(|(at, delay)| (at.as_nanos(), *delay)).collect();
-        Self { delays, ..self }
+        Self { delays, delay_period: NEVER, ..self }
     }
 
     /// True if it decides when packets leave.
@@ -119,7 +124,7 @@ impl Schedule {
         }
     }
 
-    /// How often it has begun anew at `now`, and how long it has run since then, in ns.
+    /// How often the pace has begun anew at `now`, and how long it has run since then, in ns.
     fn turn(&self, now: Instant) -> (u64, u64) {
         let nanos = (now - Instant::ZERO).as_nanos();
         (nanos / self.period, nanos % self.period)
@@ -127,7 +132,7 @@ impl Schedule {
 
     /// The delay of what leaves at `now`.
     pub(crate) fn delay_at(&self, now: Instant) -> Duration {
-        let (_, nanos) = self.turn(now);
+        let nanos = (now - Instant::ZERO).as_nanos() % self.delay_period;
         let behind = self.delays.partition_point(|(at, _)| *at <= nanos);
         self.delays[behind - 1].1
     }

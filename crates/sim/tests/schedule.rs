@@ -65,6 +65,34 @@ fn a_flow_takes_the_opportunities_of_a_trace() {
     assert_eq!(world.link(LinkId(0)).capacity_by(world.now()), Some(30_000_000));
 }
 
+/// The trace comes again each 100 ms; a step of the delay comes once, at its time.
+#[test]
+fn delays_beside_a_trace_change_at_their_times() {
+    let every_ms: Vec<Duration> = (1..=100).map(ms).collect();
+    let delays = [(ms(0), ms(10)), (ms(450), ms(40)), (ms(730), ms(20))];
+    let (mut world, from, to) = pair(Schedule::opportunities(&every_ms).with_delays(&delays));
+    let arrivals = Rc::new(RefCell::new(Vec::<(Instant, u64)>::new()));
+    world.observe(Box::new(Arrivals(Rc::clone(&arrivals))));
+    world.add_app(sim::link::NodeId(1), Box::new(UdpSink::new(to)), Instant::ZERO, None);
+    let cbr = Box::new(Cbr::new(from, to, 100, ms(10)));
+    world.add_app(sim::link::NodeId(0), cbr, Instant::ZERO, Some(Instant::ZERO + ms(999)));
+    world.run_until(Instant::ZERO + ms(2_000));
+    let arrivals = arrivals.borrow();
+    assert!(arrivals.len() > 90, "{}", arrivals.len());
+    for &(at, sent) in arrivals.iter() {
+        let expected = match sent {
+            ..440_000_000 => 10,
+            460_000_000..720_000_000 => 40,
+            740_000_000.. => 20,
+            _ => continue,
+        };
+        // It waits for an opportunity at most a ms.
+        let took = (at - Instant::ZERO).as_nanos() - sent;
+        let range = expected * 1_000_000..=(expected + 1) * 1_000_000;
+        assert!(range.contains(&took), "sent at {sent} ns, {took} ns on its way");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

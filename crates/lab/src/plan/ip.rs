@@ -1,15 +1,19 @@
 //! The words of `ip` inside a plan: what a node is told before it starts and while it runs, and
 //! when wires are cut.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
+
 use datapath::fib::Algorithm;
 use datapath::units::Duration;
 use iproute::ip::{Ip, IpError};
 use sim::topology::{WireId, default_addresses};
 
-use super::doc::{Key, Node, Origin};
+use super::doc::{Kind, Node, Origin};
 use super::model::{LinkPlan, NodePlan};
-use super::quantity;
-use super::read::{Faults, Reader, as_texts};
+use super::read::{Faults, Reader};
+use super::{quantity, sysctl};
 
 /// What chooses among the links of a `[routes]` entry.
 pub const ALGORITHMS: [(&str, Algorithm); 6] = [
@@ -33,6 +37,12 @@ pub fn timed_lines(table: &mut Reader<'_, '_>) -> Vec<(Duration, String)> {
         .iter()
         .filter_map(|(text, at)| {
             let (time, words) = split_time(text, at, table.faults)?;
+            if words.is_empty() {
+                let message = format!("\"{}\" is a time without words", text.trim());
+                let help = "what ip is told comes behind it, e.g. \"2s link set left down\"";
+                table.faults.add(at, message, Some(help.into()));
+                return None;
+            }
             Some((time, words.to_owned()))
         })
         .collect();
@@ -63,9 +73,9 @@ pub fn events(table: &mut Reader<'_, '_>) -> Vec<(Duration, bool)> {
 }
 
 fn split_time<'a>(text: &'a str, at: &Origin, faults: &Faults<'_>) -> Option<(Duration, &'a str)> {
-    let (time, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text, ""));
+    let (time, rest) = split_word(text);
     match quantity::time(time) {
-        Ok(time) => Some((time, rest.trim())),
+        Ok(time) => Some((time, rest)),
         Err(message) => {
             let help = Some("a time comes first, e.g. \"2s link set left down\"".into());
             faults.add(at, message, help);
@@ -74,11 +84,23 @@ fn split_time<'a>(text: &'a str, at: &Origin, faults: &Faults<'_>) -> Option<(Du
     }
 }
 
+/// The first word of a text, and what comes behind it.
+fn split_word(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))
+}
+
 /// The words of `ip` that give a node its devices, named like its links, and their addresses.
 pub fn interfaces(node: usize, links: &[LinkPlan]) -> Ip {
+    let at_node = links.iter().enumerate().filter(|(_, link)| link.ends.contains(&node));
+    interfaces_of(node, at_node)
+}
+
+/// The same of a node whose links are known, each with its place among all of them.
+fn interfaces_of<'a>(node: usize, links: impl Iterator<Item = (usize, &'a LinkPlan)>) -> Ip {
     let mut ip = Ip::new();
-    for (index, link) in links.iter().enumerate() {
-        let Some(end) = link.ends.iter().position(|end| *end == node) else { continue };
+    for (index, link) in links {
+        let end = usize::from(link.ends[0] != node);
         ip.devices.add(&link.name);
         let addresses = link.addresses.unwrap_or_else(|| default_addresses(WireId(index as u32)));
         let (address, len) = addresses[end];
@@ -89,54 +111,138 @@ pub fn interfaces(node: usize, links: &[LinkPlan]) -> Ip {
     ip
 }
 
-/// Runs every line where it would be run, and tells what is wrong with it.
-pub fn check(entries: &[(Key, Node)], nodes: &[NodePlan], links: &[LinkPlan], faults: &Faults<'_>) {
-    for (index, (plan, (_, node))) in nodes.iter().zip(entries).enumerate() {
-        if plan.ip.is_empty() && plan.at.is_empty() {
-            continue;
-        }
-        let mut ip = interfaces(index, links);
-        let own = node.get("ip").map_or(Vec::new(), |own| as_texts(own, faults));
-        let shared = plan.ip.len().saturating_sub(own.len());
-        for line in &plan.ip[..shared] {
-            if let Err(error) = ip.run(line) {
-                faults.add(&node.at, format!("{line}: {error}"), None);
-            }
-        }
-        for (text, at) in own {
-            tell(ip.run(text), text, 0, at, faults);
-        }
-        let timed = node.get("ip_at").map_or(Vec::new(), |own| as_texts(own, faults));
-        let mut timed: Vec<(Duration, &str, &Origin)> = timed
+/// The lines of `ip` that one table of the file has for the nodes it is about.
+pub struct Lines<'a> {
+    /// What the table is called: like its node, if it is about one alone.
+    whose: &'a str,
+    /// Before anything runs.
+    first: Vec<Line<'a>>,
+    timed: Vec<(Duration, Line<'a>)>,
+}
+
+/// A line of `ip` and where it was written.
+struct Line<'a> {
+    words: Cow<'a, str>,
+    place: Place<'a>,
+    /// What is wrong with it has been told: of one node that is enough.
+    told: Cell<bool>,
+}
+
+enum Place<'a> {
+    /// A text, and the byte at which the words begin.
+    Text(&'a str, usize, &'a Origin),
+    /// The name and the value of a sysctl.
+    Sysctl(&'a Origin, &'a Origin),
+}
+
+impl<'a> Lines<'a> {
+    /// Those of the table `node`, called `whose`. What is no line at all was told when the table was
+    /// read, and is left out.
+    pub fn of(whose: &'a str, node: &'a Node) -> Self {
+        let settings = match node.get("sysctl").map(|node| &node.kind) {
+            Some(Kind::Table(entries)) => sysctl::routing(entries),
+            _ => Vec::new(),
+        };
+        let settings = settings
             .into_iter()
-            .filter_map(|(text, at)| {
-                let (time, _) = text.trim().split_once(char::is_whitespace)?;
-                Some((quantity::time(time).ok()?, text, at))
-            })
-            .collect();
-        timed.sort_by_key(|(time, ..)| *time);
-        for (_, text, at) in timed {
-            let words = text.trim_start().split_once(char::is_whitespace).map_or("", |two| two.1);
-            tell(ip.run(words), text, text.len() - words.len(), at, faults);
+            .map(|(line, key, value)| Line::new(line, Place::Sysctl(&key.at, &value.at)));
+        let own = texts(node, "ip")
+            .into_iter()
+            .map(|(text, at)| Line::new(text, Place::Text(text, 0, at)));
+        let timed = texts(node, "ip_at").into_iter().filter_map(|(text, at)| {
+            let (time, words) = split_word(text);
+            let offset = text.trim_end().len() - words.len();
+            let line = Line::new(words, Place::Text(text, offset, at));
+            (!words.is_empty()).then_some((quantity::time(time).ok()?, line))
+        });
+        Self { whose, first: settings.chain(own).collect(), timed: timed.collect() }
+    }
+}
+
+/// The texts of a list, or the one text, that `node` has for `key`.
+fn texts<'a>(node: &'a Node, key: &str) -> Vec<(&'a str, &'a Origin)> {
+    let items = match node.get(key) {
+        None => &[],
+        Some(Node { kind: Kind::List(items), .. }) => items.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let text = |item: &'a Node| match &item.kind {
+        Kind::Text(text) => Some((text.as_str(), &item.at)),
+        _ => None,
+    };
+    items.iter().filter_map(text).collect()
+}
+
+impl<'a> Line<'a> {
+    fn new(words: impl Into<Cow<'a, str>>, place: Place<'a>) -> Self {
+        Self { words: words.into(), place, told: Cell::new(false) }
+    }
+
+    /// Runs it, and tells what is wrong with it; `of` is a node's name where others have it too.
+    fn check(&self, ip: &mut Ip, of: Option<&str>, faults: &Faults<'_>) {
+        let Err(error) = ip.run(&self.words) else { return };
+        if self.told.replace(true) {
+            return;
+        }
+        let on = of.map_or(String::new(), |name| format!("on \"{name}\": "));
+        let (message, column, nearest) = match error {
+            IpError::Grammar(error) => (error.message, Some(error.column), error.nearest),
+            error => (error.to_string(), None, None),
+        };
+        // A value of a sysctl is like no word: what has one is wrong with the name.
+        let named = nearest.is_some();
+        let help = nearest.map(|word| format!("did you mean \"{word}\"?"));
+        let message = format!("{on}{message}");
+        match (&self.place, column) {
+            (Place::Text(text, offset, at), Some(column)) => {
+                let before = text.get(..offset + column).unwrap_or(text);
+                faults.add_in_text(at, before.chars().count(), message, help);
+            }
+            (Place::Sysctl(name, _), _) if named => faults.add(name, message, help),
+            (Place::Text(_, _, at) | Place::Sysctl(_, at), _) => faults.add(at, message, help),
         }
     }
 }
 
-/// An error of `ip` at its place in the file.
-fn tell(
-    result: Result<String, IpError>,
-    text: &str,
-    offset: usize,
-    at: &Origin,
+/// Runs every line where it would be run, and tells what is wrong with it. Each node has lines of its
+/// own, and before them the `shared` ones.
+pub fn check(
+    (nodes, own): (&[NodePlan], &[Vec<Rc<Lines<'_>>>]),
+    shared: &Lines<'_>,
+    links: &[LinkPlan],
     faults: &Faults<'_>,
 ) {
-    match result {
-        Ok(_) => {}
-        Err(IpError::Grammar(error)) => {
-            let before = text.get(..offset + error.column).unwrap_or(text);
-            let help = error.nearest.map(|word| format!("did you mean \"{word}\"?"));
-            faults.add_in_text(at, before.chars().count(), error.message, help);
+    let mut at_node = vec![Vec::new(); nodes.len()];
+    for (index, link) in links.iter().enumerate() {
+        for end in link.ends {
+            if let Some(at_node) = at_node.get_mut(end) {
+                at_node.push((index, link));
+            }
         }
-        Err(error) => faults.add(at, error.to_string(), None),
+    }
+    for (index, ((plan, own), at_node)) in nodes.iter().zip(own).zip(at_node).enumerate() {
+        if plan.ip.is_empty() && plan.at.is_empty() {
+            continue;
+        }
+        let mut ip = interfaces_of(index, at_node.into_iter());
+        let own = own.iter().map(AsRef::as_ref);
+        let tables: Vec<&Lines<'_>> = std::iter::once(shared).chain(own).collect();
+        check_node(&plan.name, &tables, &mut ip, faults);
+    }
+}
+
+/// Runs the lines of all tables about one node, in the order in which it is told them.
+fn check_node(name: &str, tables: &[&Lines<'_>], ip: &mut Ip, faults: &Faults<'_>) {
+    let of = |table: &Lines<'_>| (table.whose != name).then_some(name);
+    for table in tables {
+        for line in &table.first {
+            line.check(ip, of(table), faults);
+        }
+    }
+    let mut timed: Vec<(&Lines<'_>, &(Duration, Line<'_>))> =
+        tables.iter().flat_map(|table| table.timed.iter().map(|line| (*table, line))).collect();
+    timed.sort_by_key(|(_, (time, _))| *time);
+    for (table, (_, line)) in timed {
+        line.check(ip, of(table), faults);
     }
 }

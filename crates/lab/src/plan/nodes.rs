@@ -1,12 +1,14 @@
 //! `[nodes]`: what each node is, and what it says about its stack.
 
 use std::num::NonZeroU32;
+use std::rc::Rc;
 
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::dctcp;
 
 use super::doc::{Key, Kind, Node, Origin};
+use super::ip::Lines;
 use super::model::{NodePlan, Offload, Role, Stack};
 use super::names::{check_name, check_unique, numbered};
 use super::read::{Faults, Reader};
@@ -19,15 +21,24 @@ const OFFLOADS: [(&str, Offload); 4] =
 /// The longest time that an interrupt may wait, in µs.
 const MAX_RX_USECS: i64 = 1_000_000;
 
-/// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …, and where each was written. `None` if
-/// they are too many.
+/// The nodes of an experiment.
+#[derive(Default)]
+pub struct Nodes<'a> {
+    /// What each of them is.
+    pub plans: Vec<NodePlan>,
+    /// Where each was written.
+    pub places: Vec<&'a Origin>,
+    /// The tables about each that may tell it lines of `ip`, in the order of the file.
+    pub lines: Vec<Vec<Rc<Lines<'a>>>>,
+}
+
+/// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …. `None` if they are too many.
 pub fn read_nodes<'a>(
     entries: &'a [(Key, Node)],
     defaults: &NodePlan,
     faults: &Faults<'_>,
-) -> Option<(Vec<NodePlan>, Vec<&'a Origin>)> {
-    let mut nodes = Vec::new();
-    let mut places = Vec::new();
+) -> Option<Nodes<'a>> {
+    let mut nodes = Nodes::default();
     let mut texts = 0;
     for (key, node) in entries {
         check_name(key, "node", faults);
@@ -43,18 +54,34 @@ pub fn read_nodes<'a>(
         table.finish();
         let several = count.unwrap_or(1) as usize;
         texts += several * (plan.ip.len() + plan.at.len() + plan.sysctls.len());
-        if !limits::fits("nodes", nodes.len(), Some(several), limits::NODES_MAX, &key.at, faults)
-            || !limits::fits("lines for nodes", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
+        if !limits::fits(
+            "nodes",
+            nodes.plans.len(),
+            Some(several),
+            limits::NODES_MAX,
+            &key.at,
+            faults,
+        ) || !limits::fits("lines for nodes", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
         {
             return None;
         }
+        let lines = Rc::new(Lines::of(&key.name, node));
         for name in numbered(&key.name, count) {
-            nodes.push(NodePlan { name, ..plan.clone() });
-            places.push(&key.at);
+            nodes.plans.push(NodePlan { name, ..plan.clone() });
+            nodes.places.push(&key.at);
+            nodes.lines.push(vec![Rc::clone(&lines)]);
         }
     }
-    check_unique("node", nodes.iter().map(|node| node.name.as_str()), &places, faults);
-    Some((nodes, places))
+    nodes.check_names(faults);
+    Some(nodes)
+}
+
+impl Nodes<'_> {
+    /// No two of them may be called alike.
+    pub fn check_names(&self, faults: &Faults<'_>) {
+        let names = self.plans.iter().map(|node| node.name.as_str());
+        check_unique("node", names, &self.places, faults);
+    }
 }
 
 /// What a node says about its stack, or the whole experiment about all nodes.

@@ -8,7 +8,7 @@ use super::diagnostic::Diagnostics;
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::links::{port_indices, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role, Stack};
-use super::nodes::{read_node, read_nodes};
+use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
 use super::{flows, ip, limits, plots, routes, topology, walk, workload};
 
@@ -67,12 +67,12 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let repetitions = top.integer("repetitions", 1..=100_000).unwrap_or(1) as u32;
 
     let defaults = read_node(&mut top, NodePlan::default());
-    let node_entries = top.tables("nodes");
-    let (mut nodes, mut node_places) = read_nodes(node_entries, &defaults, faults)?;
+    let mut all_nodes = read_nodes(top.tables("nodes"), &defaults, faults)?;
     let generated = match top.node("topology") {
         None => None,
-        Some(node) => Some(topology::read(node, &defaults, &mut nodes, &mut node_places, faults)?),
+        Some(node) => Some(topology::read(node, &defaults, &mut all_nodes, faults)?),
     };
+    let Nodes { plans: nodes, places: node_places, lines } = all_nodes;
     let (mut links, mut link_places) = read_links(top.tables("links"), &nodes, faults);
     let fabric = match &generated {
         None => {
@@ -119,7 +119,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let workloads =
         workload::read(workload_entries, &nodes, &links, &ways, &flows, duration, faults);
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
-    ip::check(node_entries, &nodes, &links, faults);
+    ip::check((&nodes, &lines), &ip::Lines::of("", root), &links, faults);
     if faults.is_empty() {
         check_nodes(&nodes, &links, &places, faults);
     }

@@ -17,7 +17,7 @@ pub struct Settings {
     pub sysctls: Vec<SysctlSetting>,
     /// `net.ipv4.tcp_congestion_control`.
     pub congestion_control: Option<Algorithm>,
-    /// Those of the routes, as `sysctl` lines.
+    /// Those of the routes, as lines of `ip`.
     pub routing: Vec<String>,
 }
 
@@ -25,26 +25,15 @@ pub struct Settings {
 /// then makes tables of them.
 pub fn read(entries: &[(Key, Node)], faults: &Faults<'_>) -> Settings {
     let mut settings = Settings::default();
-    collect("", entries, faults, &mut settings);
-    settings
-}
-
-fn collect(prefix: &str, entries: &[(Key, Node)], faults: &Faults<'_>, settings: &mut Settings) {
-    for (key, node) in entries {
-        let name =
-            if prefix.is_empty() { key.name.clone() } else { format!("{prefix}.{}", key.name) };
-        if let Kind::Table(inner) = &node.kind {
-            collect(&name, inner, faults, settings);
-            continue;
-        }
+    for (name, key, node) in named(entries) {
         if name == CONGESTION_CONTROL {
             let word = as_text(node, faults);
             settings.congestion_control =
                 word.and_then(|word| tc::congestion_control(word, &node.at, faults));
             continue;
         }
-        if ROUTING.iter().any(|(from, to)| name.starts_with(from) && name.ends_with(to)) {
-            settings.routing.push(format!("sysctl {name}={}", text(node)));
+        if is_of_routes(&name) {
+            settings.routing.push(line(&name, node));
             continue;
         }
         match check(&name, node) {
@@ -56,6 +45,46 @@ fn collect(prefix: &str, entries: &[(Key, Node)], faults: &Faults<'_>, settings:
             Err(Problem::Value(problem)) => faults.add(&node.at, problem, None),
         }
     }
+    settings
+}
+
+/// The settings of routes in a `[sysctl]` table, each as the line of `ip` that makes it, with the
+/// places of its name and its value.
+pub fn routing(entries: &[(Key, Node)]) -> Vec<(String, &Key, &Node)> {
+    let of_routes = named(entries).into_iter().filter(|(name, ..)| is_of_routes(name));
+    of_routes.map(|(name, key, node)| (line(&name, node), key, node)).collect()
+}
+
+/// Every setting with its whole name, in the order of the file.
+fn named(entries: &[(Key, Node)]) -> Vec<(String, &Key, &Node)> {
+    let mut list = Vec::new();
+    collect("", entries, &mut list);
+    list
+}
+
+fn collect<'a>(
+    prefix: &str,
+    entries: &'a [(Key, Node)],
+    list: &mut Vec<(String, &'a Key, &'a Node)>,
+) {
+    for (key, node) in entries {
+        let name =
+            if prefix.is_empty() { key.name.clone() } else { format!("{prefix}.{}", key.name) };
+        match &node.kind {
+            Kind::Table(inner) => collect(&name, inner, list),
+            _ => list.push((name, key, node)),
+        }
+    }
+}
+
+/// True of a setting that `ip` makes.
+fn is_of_routes(name: &str) -> bool {
+    ROUTING.iter().any(|(from, to)| name.starts_with(from) && name.ends_with(to))
+}
+
+/// The line of `ip` that makes a setting.
+fn line(name: &str, value: &Node) -> String {
+    format!("sysctl {name}={}", text(value))
 }
 
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";

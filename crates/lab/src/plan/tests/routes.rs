@@ -100,12 +100,12 @@ fn words_of_ip_are_checked_where_they_stand() {
         ("2s route", "2 route", (10, 35), "2", Some("a time comes first")),
         ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 66), "garbage", Some("via")),
         ("3s link", "1s link", (10, 35), "Device for nexthop is not up", None),
-        ("_policy\" = 1", "_policy\" = 9", (11, 1), "the policy is 0, 1, 2 or 3", None),
-        ("_hash_policy", "_hash_polcy", (11, 1), "cannot stat", Some("policy")),
+        ("_policy\" = 1", "_policy\" = 9", (14, 40), "the policy is 0, 1, 2 or 3", None),
+        ("_hash_policy", "_hash_polcy", (14, 1), "cannot stat", Some("policy")),
         (
             "v6.fib_multipath_hash_policy",
             "v6.fib_multipath_hash_seed",
-            (11, 1),
+            (15, 10),
             "cannot stat",
             Some("net.ipv4.fib_multipath_hash_seed"),
         ),
@@ -158,4 +158,107 @@ fn ways_of_a_star_lead_over_its_hub() {
         assert_eq!(links(from, to), [0; 0], "{from} to {to}");
     }
     assert!(plan.ways.is_stub(node("h-1")) && !plan.ways.is_stub(node("hub")));
+}
+
+/// Hosts by a count before a router that is told a line.
+const COUNTED: &str = r#"schema = 1
+name = "t"
+duration = "1s"
+[sysctl]
+"net.ipv4.fib_multipath_hash_policy" = 1
+[nodes]
+h = { count = 2 }
+r = { role = "router", ip = ["route add 10.50.0.0/16 dev w-1"] }
+[links]
+w = { ends = ["h-*", "r"], rate = "10mbit" }
+[flows.f]
+app = "ping"
+from = "h-1"
+to = "h-2"
+"#;
+
+/// Hosts of a topology alone.
+const STAR: &str = r#"schema = 1
+name = "t"
+duration = "1s"
+ip = ["route add 10.50.0.0/16 dev nosuch"]
+ip_at = ["10ms nonsense"]
+[sysctl]
+"net.ipv4.fib_multipath_hash_policy" = 99
+"net.ipv4.fib_multipath_hash_polcy" = 1
+[topology]
+kind = "star"
+hosts = 3
+rate = "10mbit"
+[topology.nodes]
+"host-*" = { ip_at = ["2ms link set host-1 down"] }
+switch = { ip = ["route add 10.51.0.0/16 dev host-4"], ip_at = ["  1s  link set hots-3 up "] }
+[flows.f]
+app = "ping"
+from = "host-1"
+to = "host-2"
+"#;
+
+/// The faults of a file.
+fn told(text: &str) -> Vec<String> {
+    let faults = Experiment::parse("i.toml", text, &[]).expect_err(text);
+    faults.0.iter().map(ToString::to_string).collect()
+}
+
+/// A node is told its lines where it is, whatever count stands before it.
+#[test]
+fn words_of_ip_are_checked_on_the_node_that_is_told_them() {
+    if let Err(faults) = Experiment::parse("i.toml", COUNTED, &[]) {
+        panic!("{faults}");
+    }
+    let plain = COUNTED.replace("[sysctl]\n\"net.ipv4.fib_multipath_hash_policy\" = 1\n", "");
+    for (text, line) in [(COUNTED, 8), (&plain, 6)] {
+        for (from, to) in [("dev w-1", "dev nosuch"), ("dev w-1", "dev w-3")] {
+            let faults = told(&text.replace(from, to));
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            let expected = format!("i.toml:{line}:58: Cannot find device");
+            assert!(faults[0].starts_with(&expected), "{faults:?}");
+        }
+    }
+    // Of two that are told the same, the one that it goes wrong with is named, once.
+    let both = |device: &str| {
+        let lines = format!("count = 2, ip = [\"route add 10.60.0.0/16 dev {device}\"]");
+        COUNTED.replace("count = 2", &lines)
+    };
+    for (device, name) in [("w-1", "h-2"), ("w-2", "h-1"), ("nosuch", "h-1")] {
+        let faults = told(&both(device));
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let expected = format!("i.toml:7:52: on \"{name}\": Cannot find device \"{device}\"");
+        assert!(faults[0].starts_with(&expected), "{faults:?}");
+    }
+}
+
+#[test]
+fn words_of_ip_for_all_nodes_or_those_of_a_topology_are_checked() {
+    let expected = [
+        "i.toml:4:35: on \"switch\": Cannot find device \"nosuch\"",
+        "i.toml:5:16: on \"switch\": Object \"nonsense\" is unknown",
+        "i.toml:7:40: on \"switch\": argument \"net.ipv4.fib_multipath_hash_policy=99\" is wrong: the policy is 0, 1, 2 or 3",
+        "i.toml:8:1: on \"switch\": cannot stat",
+        "i.toml:14:37: on \"host-2\": Cannot find device \"host-1\"",
+        "i.toml:15:46: Cannot find device \"host-4\"",
+        "i.toml:15:81: Cannot find device \"hots-3\"",
+    ];
+    let faults = told(STAR);
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    for (fault, expected) in faults.iter().zip(expected) {
+        assert!(fault.starts_with(expected), "{expected}: {faults:#?}");
+    }
+}
+
+#[test]
+fn a_time_needs_words_behind_it() {
+    for time in ["1s", " 1s "] {
+        let text =
+            COUNTED.replace("ip = [\"route", &format!("ip_at = [\"{time}\"], ip = [\"route"));
+        let faults = told(&text);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].starts_with("i.toml:8:33: \"1s\" is a time without words"), "{faults:?}");
+        assert!(faults[0].contains("2s link set left down"), "{faults:?}");
+    }
 }

@@ -75,6 +75,14 @@ fn traces_are_mahimahis() {
     let direction = &plan.links[0].directions[0];
     assert_eq!(direction.schedule.as_deref(), Some(&Schedule::opportunities(&times)));
     assert_eq!(direction.rate, Some(Rate::from_bits_per_sec(4_800_000)));
+    // Beside it the delay changes at its own times, long after the trace has ended.
+    let steps = "trace = \"t.trace\"\nschedule = [{ at = \"3s\", delay = \"200ms\" }]";
+    let text = text.replace("trace = \"t.trace\"", steps);
+    let plan =
+        Experiment::parse(&name, &text, &[]).unwrap_or_else(|faults| panic!("{faults}")).base;
+    let delays = [(ms(0), ms(5)), (ms(3000), ms(200))];
+    let expected = Schedule::opportunities(&times).with_delays(&delays);
+    assert_eq!(plan.links[0].directions[0].schedule.as_deref(), Some(&expected));
 }
 
 #[test]

@@ -5,15 +5,18 @@ mod graph;
 mod random;
 mod shapes;
 
+use std::rc::Rc;
+
 use datapath::fib::hash::Policy;
 use datapath::units::{Duration, Rate};
 
 use super::doc::{Key, Node, Origin};
+use super::ip::Lines;
 use super::limits;
 use super::links::amended;
 use super::model::{COST, Direction, Fabric, LinkPlan, NodePlan, PortPlan, Role, Weights};
 use super::names::{check_unique, matches};
-use super::nodes::read_node;
+use super::nodes::{Nodes, read_node};
 use super::read::{Faults, Reader};
 use shapes::{Kind, Shape, ShapeLink, Tier};
 
@@ -81,8 +84,7 @@ const COUNT_MAX: i64 = limits::LINKS_MAX as i64;
 pub fn read<'a>(
     node: &'a Node,
     defaults: &NodePlan,
-    nodes: &mut Vec<NodePlan>,
-    places: &mut Vec<&'a Origin>,
+    nodes: &mut Nodes<'a>,
     faults: &'a Faults<'_>,
 ) -> Option<Generated<'a>> {
     let mut table = Reader::new(node, faults)?;
@@ -90,7 +92,7 @@ pub fn read<'a>(
     let word = table.word("kind", &WORDS)?;
     let (shape, hosts_per_uplink) = read_shape(word, &mut table)?;
     let counts = (shape.nodes.len(), shape.links.len());
-    if !fits(counts, nodes.len(), &node.at, faults) {
+    if !fits(counts, nodes.plans.len(), &node.at, faults) {
         return None;
     }
     let wires = read_wires(word, hosts_per_uplink, &mut table);
@@ -110,15 +112,16 @@ pub fn read<'a>(
     table.finish();
     check_rates(&shape, &wires, word, &node.at, faults);
 
-    let first = nodes.len();
+    let first = nodes.plans.len();
     for (name, role) in &shape.nodes {
         let hash_policy = (*role == Role::Router).then_some(policy);
         let plan = NodePlan { name: name.clone(), role: *role, hash_policy, ..defaults.clone() };
-        nodes.push(plan);
-        places.push(&node.at);
+        nodes.plans.push(plan);
+        nodes.places.push(&node.at);
+        nodes.lines.push(Vec::new());
     }
-    amend_nodes(own, &mut nodes[first..], faults);
-    check_unique("node", nodes.iter().map(|node| node.name.as_str()), places, faults);
+    amend_nodes(own, nodes, first, faults);
+    nodes.check_names(faults);
     Some(Generated { at: &node.at, first, shape, wires, amend, weights, converge, version })
 }
 
@@ -192,13 +195,22 @@ impl<'a> Generated<'a> {
     }
 }
 
-/// `[topology.nodes]`: `"leaf-*" = { buffer = "4mb" }`.
-fn amend_nodes(entries: &[(Key, Node)], nodes: &mut [NodePlan], faults: &Faults<'_>) {
+/// `[topology.nodes]`: `"leaf-*" = { buffer = "4mb" }`. It is about the nodes from the `first` on.
+fn amend_nodes<'a>(
+    entries: &'a [(Key, Node)],
+    nodes: &mut Nodes<'a>,
+    first: usize,
+    faults: &Faults<'_>,
+) {
+    let (plans, all_lines) = (&mut nodes.plans[first..], &mut nodes.lines[first..]);
     let mut texts = 0;
     for (key, node) in entries {
         let mut found = false;
-        for plan in nodes.iter_mut().filter(|plan| matches(&key.name, &plan.name)) {
+        let lines = Rc::new(Lines::of(&key.name, node));
+        let fitting = plans.iter_mut().zip(all_lines.iter_mut());
+        for (plan, own) in fitting.filter(|(plan, _)| matches(&key.name, &plan.name)) {
             found = true;
+            own.push(Rc::clone(&lines));
             let before = faults.is_empty();
             let Some(mut table) = Reader::new(node, faults) else { break };
             *plan = read_node(&mut table, std::mem::take(plan));
@@ -212,7 +224,7 @@ fn amend_nodes(entries: &[(Key, Node)], nodes: &mut [NodePlan], faults: &Faults<
         }
         if !found {
             let message = format!("no node of the topology is called \"{}\"", key.name);
-            let help = super::suggest(&key.name, nodes.iter().map(|node| node.name.as_str()));
+            let help = super::suggest(&key.name, plans.iter().map(|node| node.name.as_str()));
             faults.add(&key.at, message, help);
         }
     }
