@@ -105,8 +105,12 @@ pub fn things<'a>(word: &str, series: &'a [Series]) -> Vec<&'a str> {
     })
 }
 
+/// Something would be drawn: of a flow, of the time from its beginning to its end.
 fn is_known(kind: &Kind, series: &Series) -> bool {
-    series.column(kind.column).is_some_and(|it| it.values.iter().any(|value| value.is_some()))
+    let values = series.column(kind.column).map(|column| &column.values);
+    // A column of what nobody can know has no values at all.
+    let values = values.filter(|values| !values.is_empty());
+    values.is_some_and(|values| values.range(series.life()).any(|value| value.is_some()))
 }
 
 /// The same flow, port or link of every point's first run in one chart.
@@ -266,6 +270,18 @@ mod tests {
             "{:?}",
             chart.lines
         );
+    }
+
+    /// A frame without a point in it tells nothing.
+    #[test]
+    fn nothing_is_drawn_of_flows_that_never_lived() {
+        let (idle, busy) = (flow("a", vec![Some(0); 10]), flow("b", vec![Some(1); 10]));
+        let plot = usual(&KINDS[0]);
+        let drawn = |series: &[Series]| chart(&KINDS[0], &plot, "t", "seed 1", series);
+        assert_eq!(drawn(std::slice::from_ref(&idle)).map(|chart| chart.subtitle), None);
+        assert!(things("throughput", std::slice::from_ref(&idle)).is_empty());
+        let both = drawn(&[idle, busy]).map(|chart| chart.subtitle);
+        assert_eq!(both.as_deref(), Some("seed 1; flow b"));
     }
 
     #[test]

@@ -23,6 +23,10 @@ pub const FLOWS_MAX: usize = 35_000;
 pub const WORKLOAD_FLOWS_MAX: usize = 2_000_000;
 /// Flows that one host begins: each has a port of its own.
 pub const HOST_FLOWS_MAX: usize = 60_000;
+/// Flows of a workload that are drawn: how many there will be is known about only, so that a tenth more may come.
+pub(crate) const DRAWN_FLOWS_MAX: usize = WORKLOAD_FLOWS_MAX + WORKLOAD_FLOWS_MAX / 10;
+/// Flows that a host begins in a second, or requests that it makes: times are whole nanoseconds.
+pub(crate) const HOST_RATE_MAX: f64 = 1e8;
 /// Hosts that flows name beyond the two ends of each: the servers of queries, anycast.
 pub const FURTHER_HOSTS_MAX: usize = 200_000;
 /// Texts that nodes or links have (lines of `ip`, rules, events), counted for each of them.
@@ -112,7 +116,7 @@ pub fn check_routes(
     None
 }
 
-/// The samples of flows and ports, and the times of probes: they grow with the length of a run.
+/// The samples of flows, ports and links, and the times of probes: they grow with the length of a run.
 pub fn check_length(
     duration: Duration,
     flows: &[FlowPlan],
@@ -155,16 +159,17 @@ fn check_samples(
 ) {
     let streams = flows.iter().filter(|flow| flow.app.is_stream()).count() as u64;
     let others = flows.len() as u64 - streams;
-    let columns = 1 + 6 * streams + others + 5 * measure.queues.len() as u64;
+    let (queues, links) = (measure.queues.len() as u64, measure.utilisation.len() as u64);
+    // Those of links have times of their own.
+    let columns = 1 + 6 * streams + others + 5 * queues + 2 * links + links.min(1);
     let each = columns * size_of::<Option<i64>>() as u64;
     let samples = duration.as_nanos() / measure.sample.as_nanos().max(1);
     if samples.saturating_mul(each) > SAMPLES_MAX {
         let most = (SAMPLES_MAX / each).max(1);
         let least = Duration::from_nanos(duration.as_nanos().div_ceil(most));
         let message = format!(
-            "{samples} samples of {} flows and {} queues take more than {} MB",
+            "{samples} samples of {} flows, {queues} queues and {links} links take more than {} MB",
             flows.len(),
-            measure.queues.len(),
             SAMPLES_MAX >> 20
         );
         let help = format!("let \"sample\" in [measure] be {} or more", rounded_up(least));

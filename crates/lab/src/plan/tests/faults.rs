@@ -220,8 +220,18 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         ),
         (
             star(few, up, flow, "duration = \"60s\"\n[measure]\nsample = \"1us\""),
-            ":5:10: 60000000 samples of 1 flows and 0 queues take more than 2048 MB; let \"sample\" \
+            ":5:10: 60000000 samples of 1 flows, 0 queues and 0 links take more than 2048 MB; let \"sample\" \
              in [measure] be 4us or more",
+        ),
+        (
+            star(
+                "a = { count = 25 }\nb = { count = 25 }",
+                up,
+                "f = { app = \"ping\", from = \"a-1\", to = \"b-1\" }",
+                "duration = \"1s\"\n[measure]\nsample = \"1us\"\nutilisation = [\"*.*\"]",
+            ),
+            ":5:10: 1000000 samples of 1 flows, 0 queues and 100 links take more than 2048 MB; let \
+             \"sample\" in [measure] be 2us or more",
         ),
         (
             star(few, up, flow, "[measure]\nsample = \"0s\"\nsteps = \"1s\""),

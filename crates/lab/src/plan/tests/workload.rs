@@ -113,3 +113,74 @@ fn what_is_wrong_with_a_workload_is_told_at_its_place() {
         assert!(found.contains(what), "{words}: {found}");
     }
 }
+
+/// A workload on four hosts of a star with 100 Mbit/s, in flows of 10 KB; what is wrong with it, or "".
+fn on_a_star(words: &str) -> String {
+    let text = format!(
+        "schema = 1\nname = \"w\"\nduration = \"1s\"\n[topology]\nkind = \"star\"\nhosts = 4\n\
+         rate = \"100mbit\"\n[workload.w]\n{words}\n"
+    );
+    let faults = Experiment::parse("w.toml", &text, &[]).err();
+    faults.map_or(String::new(), |faults| faults.to_string())
+}
+
+/// A host begins with a time of sending: where pauses are long, there is more of it than on average.
+#[test]
+fn too_many_flows_of_a_host_that_is_on_are_found_before_a_run() {
+    let words = |on: &str, off: &str, load: &str| {
+        format!(
+            "size = \"fixed 10kb\"\narrivals = \"on-off\"\non = \"{on}\"\noff = \"{off}\"\nload = {load}"
+        )
+    };
+    for (on, off, load, what) in [
+        ("1ms", "10000s", "0.5", "this makes about 24416501 flows, 6104125 of one host"),
+        ("1ms", "100s", "0.5", "this makes about 246580 flows, 61645 of one host"),
+        ("1us", "10s", "0.5", "a host that is on would begin 6103516235 flows a second"),
+        ("1ms", "1000000000s", "1", "flows, "),
+    ] {
+        let found = on_a_star(&words(on, off, load));
+        assert!(found.contains("w.toml:12:7: "), "{on} {off}: {found}");
+        assert!(found.contains(what) && found.contains("a longer \"on\""), "{on} {off}: {found}");
+    }
+    for (on, off) in [("1ms", "3ms"), ("1ms", "10s"), ("10s", "10s"), ("1000s", "1us")] {
+        assert_eq!(on_a_star(&words(on, off, "0.5")), "", "{on} {off}");
+    }
+}
+
+/// Times are whole nanoseconds: flows that begin more often could not be told apart.
+#[test]
+fn flows_that_begin_too_fast_are_found_before_a_run() {
+    let found = on_a_star("size = \"fixed 10kb\"\nload = 1\nstop = \"1us\"");
+    assert_eq!(found, "");
+    let found = on_a_star(
+        "size = \"fixed 10kb\"\nload = 1\nstop = \"1us\"\nhosts = \"fast-*\"\n\
+        [nodes]\nfast = { count = 2 }\n[links]\nl = { ends = [\"fast-1\", \"fast-2\"], rate = \"100000gbit\" }",
+    );
+    assert!(found.contains("w.toml:10:8: a host would begin"), "{found}");
+}
+
+/// In an incast those that ask do not send: with one client the others send all.
+#[test]
+fn who_asks_in_an_incast_does_not_send() {
+    let words = "size = \"fixed 150\"\nload = 1\nmatrix = \"incast 1\"\n\
+                 hosts = [\"host-1\", \"host-2\"]\nclients = \"host-1\"";
+    let found = on_a_star(words);
+    assert!(found.contains("this makes about 83333 flows, 83333 of one host"), "{found}");
+}
+
+/// A list says who sends how many.
+#[test]
+fn a_list_with_too_many_flows_of_a_host_is_found_before_a_run() {
+    let path = std::env::temp_dir().join(format!("ackwright-list-{}.csv", std::process::id()));
+    let list = |count: usize| {
+        let rows = "0.5,host-1,host-2,1000\n".repeat(count);
+        std::fs::write(&path, format!("start,from,to,bytes\n0,host-2,host-1,5\n{rows}"))
+            .expect("a file");
+        on_a_star(&format!("trace = \"{}\"", path.display()))
+    };
+    let (most, more) = (list(60_000), list(60_001));
+    std::fs::remove_file(&path).expect("it was there");
+    assert_eq!(most, "");
+    assert!(more.contains("w.toml:9:9: "), "{more}");
+    assert!(more.contains(":60003:2: at most 60000 flows of one host are possible"), "{more}");
+}

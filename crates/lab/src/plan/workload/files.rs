@@ -5,7 +5,7 @@ use std::path::Path;
 
 use datapath::units::Duration;
 
-use super::super::limits::{TIME_MAX, WORKLOAD_FLOWS_MAX};
+use super::super::limits::{HOST_FLOWS_MAX, TIME_MAX, WORKLOAD_FLOWS_MAX};
 use super::super::suggest;
 use super::TraceFlow;
 use super::sizes::{self, Points};
@@ -86,6 +86,7 @@ pub fn trace(
     let [start, from, to, bytes] = COLUMNS.map(place);
     let (start, from, to, bytes) = (start?, from?, to?, bytes?);
     let mut flows = Vec::new();
+    let mut of_host: BTreeMap<usize, usize> = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(|error| format!("{name}: {error}"))?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -122,6 +123,15 @@ pub fn trace(
         }
         if flows.len() == WORKLOAD_FLOWS_MAX {
             return Err(fault(start, format!("at most {WORKLOAD_FLOWS_MAX} flows are possible")));
+        }
+        let sent = of_host.entry(flow.from).or_default();
+        *sent += 1;
+        if *sent > HOST_FLOWS_MAX {
+            let why = format!(
+                "at most {HOST_FLOWS_MAX} flows of one host are possible; let others send some of \"{}\"'s",
+                field(from)
+            );
+            return Err(fault(from, why));
         }
         flows.push(flow);
     }

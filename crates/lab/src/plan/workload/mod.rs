@@ -179,7 +179,7 @@ fn read_one(
         stop,
         like,
     };
-    check_count(&plan, &node.at, faults)?;
+    check_count(&plan, node, faults)?;
     Some(plan)
 }
 
@@ -379,30 +379,102 @@ fn check_ways(hosts: &[usize], net: &Net<'_>, at: &Origin, faults: &Faults<'_>) 
     Some(())
 }
 
-/// How many flows there will be, about.
-fn check_count(plan: &WorkloadPlan, at: &Origin, faults: &Faults<'_>) -> Option<()> {
-    let span = (plan.stop - plan.start).as_nanos() as f64 / 1e9;
-    let per_event = if let Matrix::Incast(senders) = plan.matrix { senders as f64 } else { 1.0 };
-    let count = match &plan.arrivals {
-        Arrivals::Poisson(rate) | Arrivals::OnOff(rate, ..) => rate * span * per_event,
-        Arrivals::Trace(flows) => flows.len() as f64,
+/// How many flows there will be, about, and how fast they begin.
+fn check_count(plan: &WorkloadPlan, node: &Node, faults: &Faults<'_>) -> Option<()> {
+    let (key, help) = match plan.arrivals {
+        Arrivals::Poisson(_) => ("load", "use less \"load\", larger flows or a shorter time"),
+        Arrivals::OnOff(..) => (
+            "off",
+            "use a longer \"on\" or a shorter \"off\", less \"load\", larger flows or a shorter time",
+        ),
+        Arrivals::Asking(_) => ("requests", "use fewer \"requests\" or \"clients\""),
+        // Those of a list are counted where it is read, and of a closed workload while it runs.
+        Arrivals::Trace(_) | Arrivals::Closed(..) => return Some(()),
+    };
+    let Some(message) = too_many(plan).or_else(|| too_fast(plan)) else { return Some(()) };
+    let at = node.get(key).map_or(&node.at, |value| &value.at);
+    faults.add(at, message, Some(help.into()));
+    None
+}
+
+/// What is said of a workload that makes more flows than are possible.
+fn too_many(plan: &WorkloadPlan) -> Option<String> {
+    let (most, most_of_host) = (limits::WORKLOAD_FLOWS_MAX, limits::HOST_FLOWS_MAX);
+    // Of what is drawn a host may have more than its share.
+    let (events, share, room) = match plan.arrivals {
+        Arrivals::Poisson(rate) | Arrivals::OnOff(rate, ..) => {
+            (rate * plan.even_span(), plan.busiest_share(), 0.9)
+        }
         Arrivals::Asking(asking) => {
             let each = asking.count.unwrap_or(0) as f64 * f64::from(asking.concurrency);
-            each * per_event * plan.clients.len() as f64
+            (each * plan.clients.len() as f64, 1.0 / plan.clients.len() as f64, 1.0)
         }
-        Arrivals::Closed(..) => 0.0,
+        Arrivals::Trace(_) | Arrivals::Closed(..) => return None,
     };
-    let most = limits::WORKLOAD_FLOWS_MAX;
-    let busiest = (0..plan.hosts.len())
-        .map(|host| count * plan.matrix.source_share(host, plan.hosts.len()))
-        .fold(0.0, f64::max);
-    if count <= most as f64 && busiest <= limits::HOST_FLOWS_MAX as f64 * 0.9 {
-        return Some(());
+    let count = events * plan.flows_of_event() as f64;
+    let busiest = count * share;
+    (count > most as f64 || busiest.floor() > most_of_host as f64 * room).then(|| {
+        format!(
+            "this makes about {count:.0} flows, {busiest:.0} of one host; at most {most} and about {most_of_host} \
+             are possible"
+        )
+    })
+}
+
+/// What is said of a workload whose events follow each other faster than times can tell.
+fn too_fast(plan: &WorkloadPlan) -> Option<String> {
+    let rates = (0..plan.hosts.len()).filter_map(|host| plan.event_rate(host));
+    let (fastest, most) = (rates.fold(0.0, f64::max), limits::HOST_RATE_MAX);
+    let who = if let Arrivals::OnOff(..) = plan.arrivals { "a host that is on" } else { "a host" };
+    let what = if let Matrix::Incast(_) = plan.matrix { "requests" } else { "flows" };
+    (fastest > most).then(|| {
+        format!("{who} would begin {fastest:.0} {what} a second; at most {most} are possible")
+    })
+}
+
+impl WorkloadPlan {
+    /// Events a second at a host that are drawn, while it is on: flows that it begins, of an incast requests.
+    pub(crate) fn event_rate(&self, host: usize) -> Option<f64> {
+        let share = match self.matrix {
+            Matrix::Incast(_) if self.clients.binary_search(&host).is_err() => 0.0,
+            Matrix::Incast(_) => 1.0 / self.clients.len() as f64,
+            _ => self.matrix.source_share(host, self.hosts.len()),
+        };
+        match self.arrivals {
+            Arrivals::Poisson(rate) => Some(rate * share),
+            Arrivals::OnOff(rate, on, off) => {
+                let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
+                Some(rate * share * (busy + idle) / busy)
+            }
+            Arrivals::Closed(..) | Arrivals::Asking(_) | Arrivals::Trace(_) => None,
+        }
     }
-    let message = format!(
-        "this makes about {count:.0} flows, {busiest:.0} of one host; at most {most} and about {} are possible",
-        limits::HOST_FLOWS_MAX
-    );
-    faults.add(at, message, Some("use less \"load\", larger flows or a shorter time".into()));
-    None
+
+    /// The flows that an event makes: of an incast, the parts of an answer.
+    pub(crate) fn flows_of_event(&self) -> usize {
+        if let Matrix::Incast(senders) = self.matrix { senders } else { 1 }
+    }
+
+    /// The share of the flows that the host sends which sends most. In an incast nobody answers itself.
+    fn busiest_share(&self) -> f64 {
+        let hosts = self.hosts.len();
+        if let Matrix::Incast(_) = self.matrix {
+            let clients = self.clients.len() as f64;
+            let asking = if self.clients.len() < hosts { clients } else { clients - 1.0 };
+            return asking / clients / (hosts - 1) as f64;
+        }
+        (0..hosts).map(|host| self.matrix.source_share(host, hosts)).fold(0.0, f64::max)
+    }
+
+    /// The seconds in which its average rate makes as many flows as are to be expected. A host that is on and off begins
+    /// with a time of sending: the longer the pauses are, the more that counts.
+    fn even_span(&self) -> f64 {
+        let seconds = |time: Duration| time.as_nanos() as f64 / 1e9;
+        let span = seconds(self.stop - self.start);
+        let Arrivals::OnOff(_, on, off) = self.arrivals else { return span };
+        let (on, off) = (seconds(on), seconds(off));
+        // The share of hosts that are on falls from all of them to the average with this constant.
+        let settling = on * off / (on + off);
+        span - off * off / (on + off) * libm::expm1(-span / settling)
+    }
 }

@@ -3,7 +3,7 @@
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
-use crate::plan::limits::HOST_FLOWS_MAX;
+use crate::plan::limits::{DRAWN_FLOWS_MAX, HOST_FLOWS_MAX};
 use crate::plan::workload::matrix::{Chooser, Matrix};
 use crate::plan::workload::sizes::{Sizes, unit};
 use crate::plan::workload::{Arrivals, WorkloadPlan};
@@ -94,7 +94,7 @@ pub fn chooser(plan: &WorkloadPlan, seed: u64, workload: usize) -> Chooser {
 /// The flows that each host sends, in order of time; none of a closed workload.
 ///
 /// # Errors
-/// A host would send more than it has ports for.
+/// A host would send more than it has ports for, or all of them more than is possible.
 pub fn jobs(
     plan: &WorkloadPlan,
     chooser: &Chooser,
@@ -108,9 +108,12 @@ pub fn jobs(
             of_host[flow.from].push(Job { at, to: flow.to, bytes: flow.bytes, request: None });
         }
     }
+    let mut left = DRAWN_FLOWS_MAX;
     for host in 0..plan.hosts.len() {
         let mut rng = stream(seed, workload, host);
-        for (number, at) in (0..).zip(times(plan, host, &mut rng)) {
+        let times = times(plan, host, left, &mut rng)?;
+        left -= times.len() * plan.flows_of_event();
+        for (number, at) in (0..).zip(times) {
             let bytes = plan.sizes.draw(&mut rng);
             let Matrix::Incast(senders) = plan.matrix else {
                 let to = chooser.to(host, &mut rng);
@@ -127,36 +130,50 @@ pub fn jobs(
     }
     for jobs in &mut of_host {
         jobs.sort_by_key(|job| job.at);
-        if jobs.len() > HOST_FLOWS_MAX {
-            return Err(format!(
-                "the workload \"{}\" makes {} flows of one host; at most {HOST_FLOWS_MAX} are possible",
-                plan.name,
-                jobs.len()
-            ));
+        if let Some(first_too_many) = jobs.get(HOST_FLOWS_MAX) {
+            return Err(too_many(plan, &of_one_host(), first_too_many.at));
         }
     }
     Ok(of_host)
 }
 
-/// When something begins at a host.
-fn times(plan: &WorkloadPlan, host: usize, rng: &mut Rng) -> Vec<Instant> {
-    let share = match plan.matrix {
-        Matrix::Incast(_) if plan.clients.binary_search(&host).is_err() => 0.0,
-        Matrix::Incast(_) => 1.0 / plan.clients.len() as f64,
-        _ => plan.matrix.source_share(host, plan.hosts.len()),
+/// More flows than are possible, by a time.
+fn too_many(plan: &WorkloadPlan, most: &str, at: Instant) -> String {
+    let help = match plan.arrivals {
+        Arrivals::OnOff(..) => "a longer \"on\" or a shorter \"off\", less \"load\"",
+        _ => "less \"load\"",
     };
-    let (rate, on_off) = match plan.arrivals {
-        Arrivals::Poisson(rate) => (rate * share, None),
-        Arrivals::OnOff(rate, on, off) => {
-            let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
-            (rate * share * (busy + idle) / busy, Some((on, off)))
-        }
-        Arrivals::Closed(..) | Arrivals::Asking(_) | Arrivals::Trace(_) => return Vec::new(),
-    };
+    format!(
+        "the workload \"{}\" makes more than {most} by {} s; use {help}, larger flows or a shorter time",
+        plan.name,
+        at.as_nanos() as f64 / 1e9
+    )
+}
+
+/// What of one host is possible.
+fn of_one_host() -> String {
+    format!("{HOST_FLOWS_MAX} flows of one host")
+}
+
+/// When something begins at a host, of a workload that may have `left` flows more.
+///
+/// # Errors
+/// It would have more of them, or the host would send more than it has ports for.
+fn times(
+    plan: &WorkloadPlan,
+    host: usize,
+    left: usize,
+    rng: &mut Rng,
+) -> Result<Vec<Instant>, String> {
     let mut times = Vec::new();
-    if rate <= 0.0 {
-        return times;
-    }
+    let Some(rate) = plan.event_rate(host).filter(|rate| *rate > 0.0) else { return Ok(times) };
+    let on_off = match plan.arrivals {
+        Arrivals::OnOff(_, on, off) => Some((on, off)),
+        _ => None,
+    };
+    let possible = left / plan.flows_of_event();
+    // Of an incast others send what this host asks for.
+    let own = if let Matrix::Incast(_) = plan.matrix { usize::MAX } else { HOST_FLOWS_MAX };
     let mean = 1e9 / rate;
     let (mut at, end) = (Instant::ZERO + plan.start, Instant::ZERO + plan.stop);
     // When this time of sending ends; it begins with one.
@@ -173,7 +190,13 @@ fn times(plan: &WorkloadPlan, host: usize, rng: &mut Rng) -> Vec<Instant> {
             busy_until = Some(until + rest + exponential(on.as_nanos() as f64, rng));
         }
         if at >= end {
-            return times;
+            return Ok(times);
+        }
+        if times.len() == own {
+            return Err(too_many(plan, &of_one_host(), at));
+        }
+        if times.len() == possible {
+            return Err(too_many(plan, &format!("{DRAWN_FLOWS_MAX} flows"), at));
         }
         times.push(at);
     }
@@ -226,6 +249,23 @@ mod tests {
         });
         let load = crossing.sum::<u64>() as f64 * 8.0 / (4.0 * 1e9 * 2.0);
         assert!((load - 0.4).abs() < 0.02, "{load}");
+    }
+
+    /// What a check cannot foresee ends before it fills the memory.
+    #[test]
+    fn drawing_ends_where_a_host_has_too_many_flows() {
+        let mut plan = plan("size = \"fixed 10kb\"\nload = 0.4");
+        let (on, off) = (Duration::from_millis(1), Duration::from_secs(10_000));
+        for arrivals in [Arrivals::OnOff(1e9, on, off), Arrivals::Poisson(1e12)] {
+            plan.arrivals = arrivals;
+            let error = jobs(&plan, &chooser(&plan, 1, 0), 1, 0).unwrap_err();
+            let told = "the workload \"w\" makes more than 60000 flows of one host by 0";
+            assert!(error.starts_with(told) && error.contains("less \"load\""), "{error}");
+        }
+        plan.matrix = Matrix::Incast(7);
+        plan.clients = vec![0];
+        let error = jobs(&plan, &chooser(&plan, 1, 0), 1, 0).unwrap_err();
+        assert!(error.contains("makes more than 2200000 flows by 0"), "{error}");
     }
 
     /// In an incast with clients the load is that of their links, and nobody else asks.
