@@ -31,8 +31,7 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# The library's documentation. The map of a module names its private files too: they are links with
-# --document-private-items.
+# The library's documentation.
 docs:
 	RUSTDOCFLAGS="-D warnings" \
 	  $(CARGO) doc --workspace --no-deps --locked --quiet

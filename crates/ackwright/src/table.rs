@@ -60,7 +60,11 @@ const NARROWEST: u16 = 20;
 
 /// The table, or several below each other if its columns do not fit side by side: each begins with the first column.
 fn in_width(table: &Table, width: u16) -> String {
-    let parts = columns_that_fit(table, width).into_iter().map(|columns| {
+    let parts = columns_that_fit(table, width);
+    if parts.len() == 1 {
+        return grid_in_width(table, width);
+    }
+    let parts = parts.into_iter().map(|columns| {
         let pick =
             |row: &Vec<String>| columns.iter().filter_map(|at| row.get(*at).cloned()).collect();
         let part = Table {

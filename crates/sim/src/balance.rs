@@ -84,17 +84,17 @@ impl Balance {
 
     /// Takes what was measured into account, before the world, in which everything stands at these
     /// places, is divided anew. `expected`: the work of each partition by what was known so far.
-    pub fn settle(&mut self, places: &Division, expected: &[u64]) {
+    pub fn settle(&mut self, division: &Division, expected: &[u64]) {
         self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
-        if total >= MEASURED_NANOS && !places.is_empty() {
+        if total >= MEASURED_NANOS && !division.is_empty() {
             let share = |one: u64, all: u64| one as f64 / all as f64;
             let expected = expected.iter().map(|work| share(*work, expected.iter().sum()));
             let busy = self.busy_nanos.iter().map(|nanos| share(*nanos, total));
             let ratios: Vec<f64> = busy.zip(expected).map(|(it, of)| it / of.max(0.01)).collect();
             for (node, cost) in (0..).zip(&mut self.costs) {
                 let measured =
-                    (*cost as f64 * ratios[places.node(NodeId(node)).part].min(2.0)) as u64;
+                    (*cost as f64 * ratios[division.node(NodeId(node)).part].min(2.0)) as u64;
                 *cost = (*cost + measured).div_ceil(2).clamp(COST / 32, COST * 8);
             }
         }
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn what_took_longer_than_expected_costs_more_and_the_rest_less() {
-        let places = Division::of_nodes(&[0, 0, 1, 1]);
+        let division = Division::of_nodes(&[0, 0, 1, 1]);
         let mut balance = Balance { costs: vec![COST; 4], ..Balance::new(true) };
         let measured = [6, 4].map(|share| share * MEASURED_NANOS / 10);
         for (expected, costs) in [([6, 4], [1_000, 1_000]), ([5, 5], [1_100, 900])] {
             balance.busy_nanos = measured.to_vec();
-            balance.settle(&places, &expected);
+            balance.settle(&division, &expected);
             let now = [0, 2].map(|node| balance.cost(NodeId(node)));
             assert_eq!(now, costs, "expected {expected:?}");
         }

@@ -154,34 +154,34 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     let part_of = |node: NodeId| parts[node.0 as usize];
     let cut = whole.links.iter().filter(|link| part_of(link.from.0) != part_of(link.to.0));
     let shortest = cut.map(|link| link.delay().as_nanos()).min().unwrap_or(u64::MAX);
-    let mut places = Division { epochs_ahead: shortest / groups.width, ..Division::default() };
+    let mut division = Division { epochs_ahead: shortest / groups.width, ..Division::default() };
     for (name, node) in (0..).zip(take(&mut whole.nodes)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];
-        places.nodes.push(At { part, index: here.nodes.len() as u32 });
+        division.nodes.push(At { part, index: here.nodes.len() as u32 });
         here.names.nodes.push(name);
         here.nodes.push(node);
     }
     for (name, link) in (0..).zip(take(&mut whole.links)) {
-        places.links.push(place_link(&mut all, &places.nodes, name, link));
+        division.links.push(place_link(&mut all, &division.nodes, name, link));
     }
     for (name, mut app) in (0..).zip(take(&mut whole.apps)) {
-        let At { part, index } = places.node(app.node);
+        let At { part, index } = division.node(app.node);
         app.node = NodeId(index);
-        places.apps.push(At { part, index: all[part].apps.len() as u32 });
+        division.apps.push(At { part, index: all[part].apps.len() as u32 });
         all[part].names.apps.push(name);
         all[part].apps.push(app);
     }
     for node in all.iter_mut().flat_map(|part| &mut part.nodes) {
-        node.renumber(|link| LinkId(places.link(link).index), |app| places.app(app).index);
+        node.renumber(|link| LinkId(division.link(link).index), |app| division.app(app).index);
     }
-    hand_over(&mut whole, &mut all, |node| places.node(node), |id| places.event(id));
+    hand_over(&mut whole, &mut all, |node| division.node(node), |id| division.event(id));
     all[0].stats = whole.stats;
     let share = |part: Partition| {
         let epoch = Epoch::new(groups.among(&part.names.nodes));
         Share { part, epoch }
     };
-    (all.into_iter().map(share).collect(), places)
+    (all.into_iter().map(share).collect(), division)
 }
 
 /// Puts a link where it begins, and something in its place where it ends.
@@ -234,7 +234,7 @@ fn hand_over(
 }
 
 /// Makes one of the partitions of a world.
-pub(crate) fn join(shares: Vec<Share>, places: &Division, width: u64) -> Share {
+pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share {
     let mut whole = shares[0].part.sibling(0, width);
     let (mut nodes, mut links, mut apps) = (Vec::new(), Vec::new(), Vec::new());
     for Share { mut part, .. } in shares {
@@ -253,9 +253,9 @@ pub(crate) fn join(shares: Vec<Share>, places: &Division, width: u64) -> Share {
         links.push(part.links.into_iter());
         apps.push(part.apps.into_iter());
     }
-    whole.nodes.extend(places.nodes.iter().filter_map(|at| nodes[at.part].next()));
-    whole.apps.extend(places.apps.iter().filter_map(|at| apps[at.part].next()));
-    for [from, to] in &places.links {
+    whole.nodes.extend(division.nodes.iter().filter_map(|at| nodes[at.part].next()));
+    whole.apps.extend(division.apps.iter().filter_map(|at| apps[at.part].next()));
+    for [from, to] in &division.links {
         if from.part != to.part {
             links[to.part].next();
         }

@@ -137,8 +137,8 @@ impl World {
     pub(crate) fn whole(&mut self) -> &mut Partition {
         if self.shares.len() > 1 {
             let width = self.shares[0].epoch.groups.width;
-            let places = core::mem::take(&mut self.division);
-            self.shares = vec![join(core::mem::take(&mut self.shares), &places, width)];
+            let division = core::mem::take(&mut self.division);
+            self.shares = vec![join(core::mem::take(&mut self.shares), &division, width)];
             self.grown = true;
             self.unasked = true;
         }

@@ -229,6 +229,18 @@ pub struct Direction {
     pub rules: Vec<Rule>,
 }
 
+impl Direction {
+    /// The shortest propagation delay that there will ever be.
+    pub(crate) fn least_delay(&self) -> Duration {
+        self.schedule.as_ref().and_then(|changes| changes.least_delay()).unwrap_or(self.delay)
+    }
+
+    /// The highest rate that there will ever be, but for a trace, of which it is the mean.
+    pub(crate) fn highest_rate(&self) -> Option<Rate> {
+        self.schedule.as_ref().and_then(|changes| changes.highest_rate()).or(self.rate)
+    }
+}
+
 /// What sits at one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PortPlan {

@@ -116,9 +116,8 @@ pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bo
         for link in set.iter().map(|&link| &links[link]) {
             let end = usize::from(link.ends[1] == node);
             let direction = &link.directions[end];
-            let changes = direction.schedule.as_ref();
-            let delay = changes.and_then(|it| it.least_delay()).unwrap_or(direction.delay);
-            let timed = direction.rate.is_some() || delay.max(direction.jitter) > Duration::ZERO;
+            let delay = direction.least_delay().max(direction.jitter);
+            let timed = direction.rate.is_some() || delay > Duration::ZERO;
             if !timed && !link.ports[end].qdiscs.iter().any(|qdisc| takes_time(qdisc)) {
                 stack.push(link.ends[1 - end]);
             }

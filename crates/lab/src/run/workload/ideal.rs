@@ -77,11 +77,8 @@ impl Path {
             };
             let end = usize::from(link.ends[1] == node);
             let direction = &link.directions[end];
-            let changes = direction.schedule.as_ref();
-            let delay = changes.and_then(|it| it.least_delay()).unwrap_or(direction.delay);
-            let rate = changes.and_then(|it| it.highest_rate()).or(direction.rate);
-            path.delay += delay.as_nanos();
-            path.rates.push(rate.map_or(u64::MAX, Rate::bits_per_sec));
+            path.delay += direction.least_delay().as_nanos();
+            path.rates.push(direction.highest_rate().map_or(u64::MAX, Rate::bits_per_sec));
             if link.addresses.is_some_and(|addresses| addresses[end].0.is_ipv6()) {
                 path.ip = 40;
             }
