@@ -53,8 +53,16 @@ struct Reached {
     goes_on: bool,
 }
 
-/// Threads do not go on alone for more epochs: what they put down should not become too much.
+/// Threads do not go on alone for more epochs.
 pub(crate) const EPOCHS_MOST: u64 = 4;
+/// Nor for more epochs than hold so many events: what they put down for each other should still be in the caches when
+/// it is read.
+const EVENTS_APART: u64 = 1 << 16;
+
+/// For how many epochs threads go on alone if each holds so many events.
+fn epochs_apart(events_per_epoch: u64) -> u64 {
+    EVENTS_APART.div_ceil(events_per_epoch.max(1)).min(EPOCHS_MOST)
+}
 
 impl Team {
     /// The first `count` of them.
@@ -123,7 +131,7 @@ pub(crate) fn run(
     let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs: 1 };
     at = worker.run(at, limit, alone, Some(&mut caller)).unwrap_or(at);
     if at.goes_on {
-        let epochs = epochs_ahead.min(EPOCHS_MOST);
+        let epochs = epochs_ahead.min(epochs_apart(caller.chooser.usual));
         let members = team.first(shares.len() - 1);
         for (member, share) in members.iter().zip(shares.drain(1..)) {
             // Whoever is gone is missed when the partition is to come back.
@@ -428,5 +436,19 @@ impl Barrier {
     fn poison(&self) {
         self.poisoned.store(true, Ordering::SeqCst);
         self.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_meet_the_sooner_the_more_an_epoch_holds() {
+        let table =
+            [(0, 4), (1_000, 4), (20_000, 4), (30_000, 3), (55_000, 2), (65_536, 1), (u64::MAX, 1)];
+        for (events, epochs) in table {
+            assert_eq!(epochs_apart(events), epochs, "{events} events");
+        }
     }
 }
