@@ -35,8 +35,7 @@ def documents():
     found = dict(crates())
     only = [word for name in found for word in ("-p", name)]
     # JSON is an unstable form, which the stable compiler writes if it is told to.
-    env = {**os.environ, "RUSTDOC": str(ROOT / "scripts" / "rustdoc_json.sh"),
-           "RUSTDOCFLAGS": "-A rustdoc::private_intra_doc_links"}
+    env = {**os.environ, "RUSTDOC": str(ROOT / "scripts" / "rustdoc_json.sh")}
     done = subprocess.run(["cargo", "doc", "--quiet", "--locked", "--no-deps", "--lib", *only], cwd=ROOT, env=env, check=False)
     if done.returncode != 0:
         sys.exit("cargo doc failed")

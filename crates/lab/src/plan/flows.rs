@@ -137,11 +137,7 @@ fn read_flow(
     let one = match read_app(&mut table, &to) {
         Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
         Some(AppWord::Rrul) => {
-            if base.start + RRUL_AROUND >= duration {
-                let message = "the streams of rrul start 5 s after the flow, which is beyond the end of the experiment";
-                let help = "\"duration\" must be longer than 5 s; flent's tests take 70 s".into();
-                table.faults.add(table.place("app"), message, Some(help));
-            }
+            check_rrul(&base, duration, &mut table);
             rrul(&base, table.boolean("marking").unwrap_or(true), duration)
         }
         // Which keys belong here is unknown, so none of them is called unknown.
@@ -401,6 +397,23 @@ fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Durati
 
 /// The probes of RRUL run so long before its streams start, and after they have stopped.
 const RRUL_AROUND: Duration = Duration::from_secs(5);
+
+/// The streams of RRUL begin before the flow stops, and before the experiment is over.
+fn check_rrul(base: &FlowPlan, duration: Duration, table: &mut Reader<'_, '_>) {
+    let begin = base.start + RRUL_AROUND;
+    let (what, key) = match base.stop {
+        Some(stop) if stop < duration => ("the flow stops", "stop"),
+        _ => ("the experiment is over", "duration"),
+    };
+    if begin >= base.stop.unwrap_or(duration).min(duration) {
+        let message = format!("the streams of rrul start 5 s after the flow, and {what} by then");
+        let help = format!(
+            "\"{key}\" must be more than {} s; flent's tests take 70 s",
+            begin.as_nanos() as f64 / 1e9
+        );
+        table.faults.add(table.place("app"), message, Some(help));
+    }
+}
 
 /// RRUL: four TCP streams each way, one per marking, with ICMP and UDP probes from the start; the
 /// streams start 5 s later and stop 5 s earlier, if there is time for that (flent's `rrul`, or `rrul_be` without marking).

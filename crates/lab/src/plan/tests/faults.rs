@@ -278,7 +278,14 @@ fn what_would_have_no_effect_or_two_meanings_is_refused() {
     };
     let table = [
         (flow("total", "bulk"), ":8:8: \"total\" cannot be the name of a flow"),
-        (flow("f", "rrul"), ":9:7: the streams of rrul start 5 s after the flow"),
+        (
+            flow("f", "rrul"),
+            ":9:7: the streams of rrul start 5 s after the flow, and the experiment is over",
+        ),
+        (
+            flow("f", "rrul") + "stop = \"3s\"",
+            ":9:7: the streams of rrul start 5 s after the flow, and the flow stops",
+        ),
         (flow("f", "bulk") + "[sweep]\nseed = [1, 2]", ":13:1: \"seed\" is the same"),
         (flow("f", "bulk") + "[sweep]\nrepetitions = [1, 2]", ":13:1: \"repetitions\" is the same"),
     ];
