@@ -5,7 +5,7 @@ use super::control;
 use super::memory::{buffer, message_header, pieces, vector};
 use super::option_values::option_value;
 use super::values::{bracketed, i32_of, int, len_of};
-use super::{Run, Step, Stop, call_text};
+use super::{Run, Step, call_text};
 use crate::ast::{CallSpec, EpollMember, Expr, ExprKind};
 use crate::fault::Fault;
 use core::net::SocketAddr;
@@ -14,12 +14,30 @@ use datapath::socket::{Address, EpollEvent, Fd, Message, PollFd, Syscall, number
 impl Run<'_> {
     /// The call that a line of the script makes.
     pub(super) fn syscall(&mut self, spec: &CallSpec) -> Step<Syscall> {
-        let args = spec.args.as_slice();
-        let wrong = |want: usize| -> Stop {
-            let what = format!("{} has {} arguments", call_text(spec), args.len());
-            Fault::new(spec.pos, what, format!("it takes {want}")).into()
-        };
-        Ok(match (spec.name.as_str(), args) {
+        let kinds = [
+            Self::of_life,
+            Self::of_reading,
+            Self::of_writing,
+            Self::of_files,
+            Self::of_waiting,
+            Self::of_options,
+        ];
+        for kind in kinds {
+            if let Some(call) = kind(self, spec)? {
+                return Ok(call);
+            }
+        }
+        let name = spec.name.as_str();
+        if let Some((_, count)) = KNOWN.iter().find(|(known, _)| *known == name) {
+            let what = format!("{} has {} arguments", call_text(spec), spec.args.len());
+            return Err(Fault::new(spec.pos, what, format!("it takes {count}")).into());
+        }
+        Err(Fault::unknown(spec.pos, "system call", name, &KNOWN.map(|(name, _)| name)).into())
+    }
+
+    /// Sockets come to be, are joined and end.
+    fn of_life(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
             ("socket", [domain, kind, protocol]) => {
                 let own = if self.settings.ip_version.socket_is_ipv6() {
                     number::AF_INET6
@@ -49,6 +67,15 @@ impl Run<'_> {
                 self.connecting(live, address);
                 Syscall::Connect { fd: live, address }
             }
+            ("close", [fd]) => Syscall::Close { fd: self.fd(fd)? },
+            ("shutdown", [fd, how]) => Syscall::Shutdown { fd: self.fd(fd)?, how: i32_of(how)? },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Bytes are read.
+    fn of_reading(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
             ("read", [fd, memory, len]) => {
                 Syscall::Read { fd: self.fd(fd)?, iov: buffer(memory, len)? }
             }
@@ -70,6 +97,13 @@ impl Run<'_> {
                     flags: i32_of(flags)?,
                 }
             }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Bytes are written.
+    fn of_writing(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
             ("write", [fd, memory, len]) => {
                 Syscall::Write { fd: self.fd(fd)?, iov: buffer(memory, len)? }
             }
@@ -108,6 +142,20 @@ impl Run<'_> {
                     flags: i32_of(flags)?,
                 }
             }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Files and pipes, and what goes from one descriptor to another.
+    fn of_files(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
+            ("open", [path, flags]) => match &path.kind {
+                ExprKind::Str(bytes) => {
+                    Syscall::Open { path: virtual_path(path, bytes)?, flags: i32_of(flags)? }
+                }
+                _ => return Err(Fault::new(path.pos, "a path in quotes is missing", "").into()),
+            },
+            ("pipe", [_]) => Syscall::Pipe,
             ("sendfile", [out, input, offset, count]) => Syscall::Sendfile {
                 out_fd: self.fd(out)?,
                 in_fd: self.fd(input)?,
@@ -123,13 +171,13 @@ impl Run<'_> {
                 len: len_of(len)?,
                 flags: i32_of(flags)?,
             },
-            ("pipe", [_]) => Syscall::Pipe,
-            ("open", [path, flags]) => match &path.kind {
-                ExprKind::Str(bytes) => {
-                    Syscall::Open { path: virtual_path(path, bytes)?, flags: i32_of(flags)? }
-                }
-                _ => return Err(Fault::new(path.pos, "a path in quotes is missing", "").into()),
-            },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Something is waited for.
+    fn of_waiting(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
             ("poll", [list, count, timeout]) => {
                 let fds = self.poll_fds(list)?;
                 if int(count)? != fds.len() as i64 {
@@ -166,8 +214,13 @@ impl Run<'_> {
                     timeout_ms: i32_of(timeout)?,
                 }
             }
-            ("close", [fd]) => Syscall::Close { fd: self.fd(fd)? },
-            ("shutdown", [fd, how]) => Syscall::Shutdown { fd: self.fd(fd)?, how: i32_of(how)? },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Options and other settings.
+    fn of_options(&mut self, spec: &CallSpec) -> Step<Option<Syscall>> {
+        Ok(Some(match (spec.name.as_str(), spec.args.as_slice()) {
             ("fcntl", [fd, command]) => {
                 Syscall::Fcntl { fd: self.fd(fd)?, command: i32_of(command)?, argument: 0 }
             }
@@ -200,14 +253,8 @@ impl Run<'_> {
                     len: i32_of(len)? as u32,
                 }
             }
-            (name, _) => {
-                if let Some((_, count)) = KNOWN.iter().find(|(known, _)| *known == name) {
-                    return Err(wrong(*count));
-                }
-                let known = KNOWN.map(|(name, _)| name);
-                return Err(Fault::unknown(spec.pos, "system call", name, &known).into());
-            }
-        })
+            _ => return Ok(None),
+        }))
     }
 
     /// The host's descriptor for one of the script.
