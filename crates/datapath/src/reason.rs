@@ -53,6 +53,13 @@ pub enum Reason {
     SocketReceiveBuffer,
     /// Not for this host (`OTHERHOST`).
     OtherHost,
+    /// Nothing on a wire may come from its source: loopback, a group, the host's own address
+    /// (`IP_INVALID_SOURCE`).
+    InvalidSource,
+    /// Nothing on a wire may be for its destination (`IP_INVALID_DEST`).
+    InvalidDestination,
+    /// IPv6 addresses between which nothing is routed (`IP_INADDRERRORS`).
+    AddressErrors,
     /// Malformed headers (`IP_INHDR`).
     Malformed,
     /// The interface or link is down (`DEV_READY`).
@@ -97,6 +104,9 @@ impl Reason {
             Self::NoSocket => "NO_SOCKET",
             Self::SocketReceiveBuffer => "SOCKET_RCVBUFF",
             Self::OtherHost => "OTHERHOST",
+            Self::InvalidSource => "IP_INVALID_SOURCE",
+            Self::InvalidDestination => "IP_INVALID_DEST",
+            Self::AddressErrors => "IP_INADDRERRORS",
             Self::Malformed => "IP_INHDR",
             Self::LinkDown => "DEV_READY",
             Self::NoBuffer => "NO_BUFFER",

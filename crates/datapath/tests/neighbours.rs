@@ -1,6 +1,6 @@
 //! Hosts and a router that find each other by ARP and neighbour discovery: every packet crosses the wires as bytes.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, IcmpLimits, PortConfig};
 use datapath::neighbour::{Neighbours, Settings, State};
@@ -206,8 +206,14 @@ fn acknowledgments_confirm_no_neighbour() {
 
 /// A frame for the router with an IPv4 datagram from the left host.
 fn datagram(dst: [u8; 4]) -> FrameRef {
+    datagram_from([10, 1, 0, 2], dst)
+}
+
+/// A frame for the router, from the left, with an IPv4 datagram.
+fn datagram_from(src: [u8; 4], dst: [u8; 4]) -> FrameRef {
     let mut bytes = vec![2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1, 0, 8, 0];
-    bytes.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 2]);
+    bytes.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+    bytes.extend(src);
     bytes.extend(dst);
     let sum: u32 =
         bytes[14..].chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
@@ -247,4 +253,83 @@ fn what_is_for_a_group_is_not_routed() {
     let mut world = world();
     assert_eq!(world.router_gets(&datagram([239, 1, 2, 3])), (0, 0));
     assert_eq!(world.dropped.get(&Reason::OtherHost), Some(&1));
+}
+
+/// The same with IPv6 and without a transport layer (next header 59).
+fn packet_of_ipv6(src: Ipv6Addr, dst: Ipv6Addr) -> FrameRef {
+    let mut bytes = vec![2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1, 0, 0x86, 0xdd];
+    bytes.extend([0x60, 0, 0, 0, 0, 0, 59, 64]);
+    bytes.extend(src.octets());
+    bytes.extend(dst.octets());
+    FrameRef::from(bytes)
+}
+
+/// As Linux 6.18 does with packets of these addresses (`rp_filter` 0): why they go no further, or `None` if they do.
+#[test]
+fn martians_go_no_further() {
+    let (source, destination) = (Some(Reason::InvalidSource), Some(Reason::InvalidDestination));
+    let (header, addresses) = (Some(Reason::Malformed), Some(Reason::AddressErrors));
+    let table = [
+        ("10.1.0.2", "10.2.0.2", None),
+        ("127.0.0.1", "10.2.0.2", source),
+        ("127.0.0.1", "10.1.0.1", source),
+        ("10.1.0.1", "10.2.0.2", source),
+        ("10.2.0.1", "10.2.0.2", source),
+        ("10.2.0.1", "10.1.0.1", source),
+        ("224.0.0.5", "10.2.0.2", source),
+        ("224.0.0.5", "10.1.0.1", source),
+        ("255.255.255.255", "10.2.0.2", source),
+        ("0.0.0.0", "10.2.0.2", source),
+        ("0.0.0.0", "10.1.0.1", source),
+        ("0.1.2.3", "10.2.0.2", None),
+        ("240.0.0.1", "10.2.0.2", None),
+        ("10.1.0.255", "10.2.0.2", None),
+        ("10.1.0.2", "127.0.0.1", destination),
+        ("10.1.0.2", "0.0.0.0", destination),
+        ("fd01::2", "fd02::2", None),
+        ("fd01::1", "fd02::2", None),
+        ("::1", "fd02::2", header),
+        ("::1", "fd01::1", header),
+        ("ff02::1", "fd02::2", header),
+        ("ff02::1", "fd01::1", header),
+        ("fd01::2", "::1", header),
+        ("fd01::2", "ff01::1", header),
+        ("fd01::2", "ff00::1", header),
+        ("::", "fd02::2", addresses),
+        ("fd01::2", "::", addresses),
+    ];
+    for (src, dst, reason) in table {
+        let mut world = world();
+        let frame = match (address(src), address(dst)) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => datagram_from(src.octets(), dst.octets()),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => packet_of_ipv6(src, dst),
+            _ => unreachable!("one family"),
+        };
+        let (forwarded, told) = world.router_gets(&frame);
+        assert_eq!((forwarded > 0, told), (reason.is_none(), 0), "{src} to {dst}");
+        let dropped = world.dropped.keys().copied();
+        let why =
+            dropped.filter(|why| [source, destination, header, addresses].contains(&Some(*why)));
+        assert_eq!(Vec::from_iter(why), Vec::from_iter(reason), "{src} to {dst}");
+        let counters = world.nodes[1].snmp(true);
+        let counted = (counters.in_hdr_errors, counters.in_addr_errors);
+        let expected = (u64::from(reason == header), u64::from(reason == addresses));
+        assert_eq!(counted, expected, "{src} to {dst}");
+    }
+}
+
+/// Departure 38 of docs/LINUX.md.
+#[test]
+fn a_host_of_the_simulated_world_does_not_look_for_martians() {
+    let mut router = Host::new();
+    for addresses in ["10.1.0.1", "10.2.0.1"] {
+        let addresses = vec![(address(addresses), 24)];
+        let port = router.add_port(PortConfig { addresses, ..PortConfig::default() });
+        router.grant(Instant::ZERO, port, 1);
+    }
+    router.forwarding = true;
+    let frame = datagram_from([127, 0, 0, 1], [10, 2, 0, 2]);
+    let mut packet = Packet::parse_ethernet(Frame::lying_in(&frame, 0)).expect("a frame");
+    router.receive(Instant::ZERO, Port(0), &mut packet);
+    assert_eq!(router.stats.forwarded, 1);
 }

@@ -17,6 +17,7 @@ mod icmp;
 mod icmp_limit;
 mod ip;
 mod listener;
+mod martian;
 mod neighbour;
 mod one_machine;
 mod outbox;

@@ -122,6 +122,12 @@ impl Host {
             self.act_for_neighbours(now);
             return true;
         }
+        if let Some(reason) = self.martian(place) {
+            self.drop_packet(reason, place.take());
+            return true;
+        }
+        let layer = self.neighbours.as_mut().expect("it was looked for");
+        let Some(link) = layer.table.link(port.0) else { return false };
         let stays = match (place.network.src(), place.network.dst()) {
             (_, Some(dst)) if dst.is_multicast() => true,
             // RFC 4291 section 2.5.6: no router passes them on.

@@ -43,6 +43,8 @@ macro_rules! counters {
 counters! {
     /// Packets whose network header was no good, or whose TTL had run out.
     in_hdr_errors = "IpInHdrErrors", "Ip6InHdrErrors";
+    /// IPv6 packets between addresses between which nothing is routed. IPv4's martians are not counted.
+    in_addr_errors = "", "Ip6InAddrErrors";
     /// Packets shorter than their header says.
     in_truncated = "IpExtInTruncatedPkts", "Ip6InTruncatedPkts";
     /// Wrong IPv4 header checksums.
