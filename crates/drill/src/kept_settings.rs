@@ -7,6 +7,9 @@ pub fn may_be(name: &str, value: &str) -> bool {
     if let Some(parameter) = parameter {
         return CUBIC.contains(&(parameter, value));
     }
+    if let Some((_, least)) = AT_LEAST.iter().find(|(known, _)| *known == name) {
+        return value.trim().parse().is_ok_and(|value: u64| value >= *least);
+    }
     match default(name) {
         Some(default) => value.split_whitespace().eq(default.split_whitespace()),
         None => ANY.contains(&name) || TREES.iter().any(|tree| name.starts_with(tree)),
@@ -30,9 +33,12 @@ const CUBIC: [(&str, &str); 7] = [
 ];
 
 /// Settings whose other values would be different, with the values that Linux 7 begins with.
-const AS_BUILT: [(&str, &str); 19] = [
+const AS_BUILT: [(&str, &str); 22] = [
     ("net.core.high_order_alloc_disable", "0"),
     ("net.core.max_skb_frags", "17"),
+    ("net.core.rmem_max", "4194304"),
+    ("net.core.somaxconn", "4096"),
+    ("net.core.wmem_max", "4194304"),
     ("net.ipv4.fwmark_reflect", "0"),
     ("net.ipv4.icmp_echo_ignore_all", "0"),
     ("net.ipv4.icmp_errors_use_inbound_ifaddr", "0"),
@@ -55,11 +61,14 @@ const AS_BUILT: [(&str, &str); 19] = [
     ("net.ipv6.flowlabel_consistency", "1"),
 ];
 
+/// Limits that are not there: so large, a script does not come to them.
+const AT_LEAST: [(&str, u64); 2] =
+    [("net.ipv4.tcp_max_orphans", 1_024), ("net.ipv4.tcp_max_tw_buckets", 1_024)];
+
 /// Settings about what is not here: memory of the machine, other hosts, other protocols.
-const ANY: [&str; 29] = [
+const ANY: [&str; 26] = [
     "net.core.default_qdisc",
     "net.core.gro_normal_batch",
-    "net.core.somaxconn",
     "net.core.tstamp_allow_data",
     "net.core.warnings",
     "net.ipv4.icmp_echo_ignore_broadcasts",
@@ -81,8 +90,6 @@ const ANY: [&str; 29] = [
     "net.ipv4.tcp_early_demux",
     "net.ipv4.tcp_fack",
     "net.ipv4.tcp_low_latency",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_tw_buckets",
     "net.ipv4.tcp_mem",
     "net.ipv4.tcp_migrate_req",
     "net.ipv4.tcp_no_ssthresh_metrics_save",
@@ -128,7 +135,13 @@ mod tests {
     #[test]
     fn values_that_change_nothing() {
         for (name, value, fine) in [
-            ("net.core.rmem_max", "1", true),
+            ("net.core.rmem_max", "1", false),
+            ("net.core.rmem_max", "4194304", true),
+            ("net.core.somaxconn", "1", false),
+            ("net.core.optmem_max", "1", true),
+            ("net.ipv4.tcp_max_tw_buckets", "0", false),
+            ("net.ipv4.tcp_max_tw_buckets", "65536", true),
+            ("net.ipv4.tcp_max_orphans", "many", false),
             ("net.ipv4.conf.all.rp_filter", "0", true),
             ("net.ipv4.ip_default_ttl", " 64", true),
             ("net.ipv4.ip_default_ttl", "65", false),

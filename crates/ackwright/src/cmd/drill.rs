@@ -130,7 +130,7 @@ pub struct Args {
     #[arg(long, alias = "code_sockopt", value_name = "NAME", hide = true)]
     code_sockopt: Option<String>,
     /// Read the scripts only
-    #[arg(long, alias = "dry_run")]
+    #[arg(long, alias = "dry_run", conflicts_with_all = ["json", "tap", "junit"])]
     dry_run: bool,
 }
 
