@@ -157,7 +157,8 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         }
     };
     let options = Runs { repetitions: args.runs, workers: args.workers, ..Runs::default() };
-    let mut points = run_all(&experiment, &options, Some(&output)).map_err(unfinished)?;
+    let mut points =
+        run_all(&experiment, &options, Some(&output)).map_err(|part| unfinished(part, true))?;
     output.finish(&experiment, experiment.base.seed, &points, 0)?;
     let swept = points.len();
     points.extend(published::further_points(name));
@@ -218,7 +219,7 @@ fn add_live(
             crate::tell!("note: no column \"{what}\": {}", part.error);
             return Ok(());
         }
-        Err(part) => return Err(unfinished(part)),
+        Err(part) => return Err(unfinished(part, true)),
     };
     output.finish(experiment, experiment.base.seed, &points, 0)?;
     comparison.add_live(what, &publication.compare(&points), &points);

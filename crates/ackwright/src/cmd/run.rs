@@ -228,7 +228,7 @@ pub fn run(args: &Args) -> Outcome {
                 part.points.retain(|point| !point.runs.is_empty());
                 tell(&experiment, args, output.as_ref(), seed, &part.points, missing)?;
             }
-            Err(unfinished(part))
+            Err(unfinished(part, output.is_some()))
         }
     }
 }
@@ -263,7 +263,11 @@ fn tell(
     }
     tell_tc(args, points)?;
     tell_sockets(points, &plan.name)?;
-    tell_explained(points, &args.seeing.wanted())?;
+    let wanted = args.seeing.wanted();
+    tell_explained(points)?;
+    if missing == 0 {
+        tell_files(&wanted)?;
+    }
     if let Some(output) = output {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
@@ -405,16 +409,17 @@ fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &Wanted) -> Outco
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints why flows were not faster, and where the rest is told.
-fn tell_explained(points: &[PointResult], wanted: &Wanted) -> Result<(), Failure> {
+/// Prints why flows were not faster.
+fn tell_explained(points: &[PointResult]) -> Result<(), Failure> {
     for run in points.iter().flat_map(|point| &point.runs) {
         for one in &run.explained {
             print(&format!("\n{}", one.why))?;
         }
     }
-    tell_files(wanted)
+    Ok(())
 }
 
+/// Prints where files are that others open.
 fn tell_files(wanted: &Wanted) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
         print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
@@ -434,11 +439,11 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Why not all runs were finished.
-pub fn unfinished(part: Incomplete) -> Failure {
+/// Why not all runs were finished, and how to go on if those that were are `kept`.
+pub fn unfinished(part: Incomplete, kept: bool) -> Failure {
     let (finished, runs) = (part.finished, part.runs);
-    let rest =
-        format!("{finished} of {runs} runs are finished; --resume goes on with those of --out");
+    let resume = if kept { "; --resume goes on with those of --out" } else { "" };
+    let rest = format!("{finished} of {runs} runs are finished{resume}");
     match failure(part.error) {
         Failure::Interrupted(message) if runs > 1 => {
             Failure::Interrupted(format!("{message}; {rest}"))

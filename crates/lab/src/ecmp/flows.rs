@@ -139,6 +139,7 @@ pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
 /// The first line that is no flow, and what is wrong with it.
 pub fn flows_from_csv(text: &str) -> Result<Vec<FlowLoad>, InputError> {
     let mut flows = Vec::new();
+    let mut total = 0_u64;
     let mut order = [0, 1, 2, 3, 4, 5];
     let mut named = false;
     for (index, line) in text.lines().enumerate() {
@@ -149,7 +150,12 @@ pub fn flows_from_csv(text: &str) -> Result<Vec<FlowLoad>, InputError> {
             order = columns(line).map_err(|message| at(index, 1, message))?;
             continue;
         }
-        flows.push(flow_from_line(line, &order).map_err(|(column, why)| at(index, column, why))?);
+        let flow = flow_from_line(line, &order).map_err(|(column, why)| at(index, column, why))?;
+        total = total.checked_add(flow.bytes).ok_or_else(|| {
+            let why = "with this flow there are 2^64 bytes or more; use another unit".to_owned();
+            at(index, 1, why)
+        })?;
+        flows.push(flow);
     }
     Ok(flows)
 }
@@ -278,6 +284,7 @@ mod tests {
             ("10.0.0.1,10.0.0.2,udp,1,99999,3", 1, 25),
             ("10.0.0.1,10.0.0.2,udp,1,2,-3", 1, 27),
             ("src,dst,sport,dport,bytes\n", 1, 1),
+            ("10.0.0.1,10.0.0.2,udp,1,2,18446744073709551615\n10.0.0.1,10.0.0.2,udp,1,3,1", 2, 1),
         ] {
             let error = flows_from_csv(bad).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{bad}: {error}");
