@@ -27,7 +27,7 @@ const OPTIONS: [&str; 12] = [
     "linklayer",
 ];
 
-/// The words as they were said.
+/// The words as they were said. What is zero was not said, as for tc.
 #[derive(Default)]
 struct Said {
     rate: Option<Rate>,
@@ -36,8 +36,8 @@ struct Said {
     latency: Option<Duration>,
     mtu: Option<u32>,
     peakrate: Option<Rate>,
-    overhead: u16,
-    mpu: u16,
+    overhead: Option<u16>,
+    mpu: Option<u32>,
     link_layer: LinkLayer,
 }
 
@@ -53,16 +53,29 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<TbfConfig> {
 impl Said {
     fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
         match word.text {
-            "rate" => self.rate = Some(rate(words.value(word)?)?),
+            "rate" => once(&mut self.rate, rate(words.value(word)?)?, word, "rate")?,
             "burst" | "buffer" | "maxburst" => {
-                self.burst = Some(size_and_cell(words.value(word)?, word.text)?);
+                let burst = size_and_cell(words.value(word)?, word.text)?;
+                once(&mut self.burst, burst, word, "buffer/burst/maxburst")?;
             }
-            "limit" => self.limit = Some(size(words.value(word)?, "limit")?),
-            "latency" => self.latency = Some(time(words.value(word)?, "latency")?),
-            "mtu" | "minburst" => self.mtu = Some(size_and_cell(words.value(word)?, word.text)?),
-            "peakrate" => self.peakrate = Some(rate(words.value(word)?)?),
-            "overhead" => self.overhead = decimal(words.value(word)?, "overhead")?,
-            "mpu" => self.mpu = size(words.value(word)?, "mpu")? as u16,
+            "limit" => {
+                not_both(word, self.latency.is_some())?;
+                once(&mut self.limit, size(words.value(word)?, "limit")?, word, "limit")?;
+            }
+            "latency" => {
+                not_both(word, self.limit.is_some())?;
+                once(&mut self.latency, time(words.value(word)?, "latency")?, word, "latency")?;
+            }
+            "mtu" | "minburst" => {
+                let mtu = size_and_cell(words.value(word)?, word.text)?;
+                once(&mut self.mtu, mtu, word, "mtu/minburst")?;
+            }
+            "peakrate" => once(&mut self.peakrate, rate(words.value(word)?)?, word, "peakrate")?,
+            "overhead" => {
+                let overhead = decimal(words.value(word)?, "overhead")?;
+                once(&mut self.overhead, overhead, word, "overhead")?;
+            }
+            "mpu" => once(&mut self.mpu, size(words.value(word)?, "mpu")?, word, "mpu")?,
             "linklayer" => self.link_layer = link_layer(words.value(word)?)?,
             _ => return Err(word.unknown("tbf", &OPTIONS)),
         }
@@ -70,12 +83,9 @@ impl Said {
     }
 
     fn finish(self, words: &Words<'_>) -> Result<TbfConfig> {
-        let rate = self.rate.filter(|rate| *rate != Rate::default());
-        let rate = rate.ok_or_else(|| words.missing("tbf", "rate"))?;
-        let burst = self.burst.filter(|burst| *burst > 0);
-        let burst = burst.ok_or_else(|| words.missing("tbf", "burst"))?;
-        let peakrate = self.peakrate.filter(|rate| *rate != Rate::default());
-        let peak = match (peakrate, self.mtu) {
+        let rate = self.rate.ok_or_else(|| words.missing("tbf", "rate"))?;
+        let burst = self.burst.ok_or_else(|| words.missing("tbf", "burst"))?;
+        let peak = match (self.peakrate, self.mtu) {
             (Some(peak), Some(mtu)) => Some((peak, mtu)),
             (Some(_), None) => return Err(words.ended("tbf: \"peakrate\" needs \"mtu\"")),
             (None, _) => None,
@@ -83,15 +93,39 @@ impl Said {
         if peak.is_some_and(|(peak, _)| peak <= rate) {
             return Err(words.ended("tbf: \"peakrate\" must be higher than \"rate\""));
         }
-        let limit = match (self.limit, self.latency) {
-            (Some(limit), None) => limit,
-            (None, Some(latency)) => limit_of(latency, rate, burst, peak),
-            _ => return Err(words.ended("tbf: either \"limit\" or \"latency\" is required")),
-        };
-        let config = |rate| RateConfig::with_link(rate, self.overhead, self.mpu, self.link_layer);
+        let of_latency = || self.latency.map(|latency| limit_of(latency, rate, burst, peak));
+        let limit = self
+            .limit
+            .or_else(of_latency)
+            .ok_or_else(|| words.ended("tbf: either \"limit\" or \"latency\" is required"))?;
+        let (overhead, mpu) = (self.overhead.unwrap_or(0), self.mpu.unwrap_or(0) as u16);
+        let config = |rate| RateConfig::with_link(rate, overhead, mpu, self.link_layer);
         let peak = peak.map(|(rate, mtu)| (config(rate), mtu));
         Ok(TbfConfig { rate: config(rate), burst, peak, limit })
     }
+}
+
+/// Fills `place` unless it is filled: tc takes no option twice. A zero leaves it empty.
+fn once<T: Default + PartialEq>(
+    place: &mut Option<T>,
+    value: T,
+    word: Word<'_>,
+    what: &str,
+) -> Result<()> {
+    if place.is_some() {
+        return Err(word.error(format!("tbf: duplicate \"{what}\" specification"), None));
+    }
+    *place = (value != T::default()).then_some(value);
+    Ok(())
+}
+
+/// The size of the queue is given either way, as bytes or by its time.
+fn not_both(word: Word<'_>, other_said: bool) -> Result<()> {
+    if other_said {
+        let message = "tbf: specifying both \"limit\" and \"latency\" is not allowed";
+        return Err(word.error(message.to_owned(), None));
+    }
+    Ok(())
 }
 
 /// The queue that takes `latency` to drain at the rate after the burst, or at the peak rate if
@@ -163,6 +197,46 @@ mod tests {
         for refused in ["1mbit", "999kbit"] {
             let error = with_peak(refused).expect_err(refused).to_string();
             assert!(error.ends_with("\"peakrate\" must be higher than \"rate\""), "{error}");
+        }
+    }
+
+    /// As tc 6.1 takes or refuses them. A zero is as good as nothing said.
+    #[test]
+    fn no_option_is_given_twice() {
+        for (options, refused) in [
+            ("limit 0", Some("either \"limit\" or \"latency\" is required")),
+            ("latency 0", Some("either \"limit\" or \"latency\" is required")),
+            ("latency 0.1us", Some("either \"limit\" or \"latency\" is required")),
+            ("limit 10k latency 0", Some("both \"limit\" and \"latency\" is not allowed")),
+            ("latency 1ms limit 10k", Some("both \"limit\" and \"latency\" is not allowed")),
+            ("limit 10k limit 10k", Some("duplicate \"limit\" specification")),
+            ("latency 1ms latency 1ms", Some("duplicate \"latency\" specification")),
+            ("limit 10k rate 1mbit", Some("duplicate \"rate\" specification")),
+            ("limit 10k maxburst 10k", Some("duplicate \"buffer/burst/maxburst\" specification")),
+            ("limit 10k mtu 1500 minburst 9k", Some("duplicate \"mtu/minburst\" specification")),
+            ("limit 10k overhead 1 overhead 1", Some("duplicate \"overhead\" specification")),
+            ("limit 10k mpu 64 mpu 64", Some("duplicate \"mpu\" specification")),
+            (
+                "limit 10k mtu 1500 peakrate 2mbit peakrate 2mbit",
+                Some("duplicate \"peakrate\" specification"),
+            ),
+            ("limit 10k mtu 0 peakrate 2mbit", Some("\"peakrate\" needs \"mtu\"")),
+            ("limit 0 latency 1ms", None),
+            ("latency 0 limit 10k", None),
+            ("limit 0 limit 10k", None),
+            ("limit 10k linklayer atm linklayer atm", None),
+            ("limit 10k mtu 1500 peakrate 0", None),
+        ] {
+            let command = format!("qdisc add dev x root tbf rate 1mbit burst 10k {options}");
+            let error = parse_qdisc(&command).err().map(|error| error.message);
+            match (error, refused) {
+                (Some(error), Some(refused)) => assert!(error.ends_with(refused), "{error}"),
+                (error, refused) => assert_eq!(error.as_deref(), refused, "{options}"),
+            }
+        }
+        for first in ["rate 0 rate 1mbit burst 10k", "burst 0 rate 1mbit burst 10k"] {
+            let command = format!("qdisc add dev x root tbf {first} limit 10k");
+            assert!(parse_qdisc(&command).is_ok(), "{command}");
         }
     }
 }
