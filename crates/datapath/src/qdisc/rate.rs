@@ -52,6 +52,16 @@ impl RateConfig {
         Rate::from_bytes_per_sec(self.bytes_per_sec)
     }
 
+    /// How many bytes longer than they are packets count.
+    pub fn overhead(&self) -> u16 {
+        self.overhead
+    }
+
+    /// How a length grows on the link.
+    pub fn link_layer(&self) -> LinkLayer {
+        self.link_layer
+    }
+
     /// How long `len` bytes take, cut to whole ns (`psched_l2t_ns`).
     pub fn time_of(&self, len: u32) -> Duration {
         let len = u64::from(len.saturating_add(u32::from(self.overhead)));

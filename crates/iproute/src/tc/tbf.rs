@@ -148,7 +148,8 @@ pub(super) fn link_layer(word: Word<'_>) -> Result<LinkLayer> {
     }
 }
 
-/// As tc shows it. The peak rate is missing in its JSON; so it is here.
+/// As tc shows it: the limit only where a full bucket is more than the queue holds. The peak rate
+/// is missing in its JSON; so it is here.
 pub(super) fn shown(tbf: &Tbf) -> Shown {
     let config = tbf.config();
     let rate = config.rate.rate();
@@ -166,6 +167,17 @@ pub(super) fn shown(tbf: &Tbf) -> Shown {
     if let Some(latency) = latency {
         options.push_fmt(format_args!("lat {} ", show_time(Duration::from_micros(latency))));
         options_json.insert("lat".to_owned(), json!(latency));
+    } else {
+        options.push_fmt(format_args!("limit {} ", show_size(config.limit)));
+        options_json.insert("limit".to_owned(), json!(config.limit));
+    }
+    if config.rate.overhead() > 0 {
+        options.push_fmt(format_args!("overhead {} ", config.rate.overhead()));
+        options_json.insert("overhead".to_owned(), json!(config.rate.overhead()));
+    }
+    if config.rate.link_layer() == LinkLayer::Atm {
+        options.push_str("linklayer atm ");
+        options_json.insert("linklayer".to_owned(), json!("atm"));
     }
     Shown { options, options_json, ..Shown::default() }
 }
@@ -177,14 +189,17 @@ fn shown_bucket(rate: RateConfig, bytes: u32) -> u32 {
 
 /// µs that a full queue takes to drain after a full bucket; none if the bucket is larger.
 fn latency(limit: u32, rate: RateConfig, bucket: u32) -> Option<u64> {
-    let drains = 1e6 * f64::from(limit) / rate.rate().bytes_per_sec() as f64;
+    let drains = 1e6 * (f64::from(limit) / rate.rate().bytes_per_sec() as f64);
     let latency = drains - f64::from(shown_micros(rate.time_of(bucket)));
     (latency >= 0.0).then_some(latency as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::tc::parse_qdisc;
+    use super::*;
+    use crate::tc::{Spec, parse_qdisc};
+    use datapath::qdisc::fifo::{Fifo, FifoKind};
+    use serde_json::Value;
 
     /// `tbf_change()` answers `EINVAL`: such a bucket never fills.
     #[test]
@@ -237,6 +252,55 @@ mod tests {
         for first in ["rate 0 rate 1mbit burst 10k", "burst 0 rate 1mbit burst 10k"] {
             let command = format!("qdisc add dev x root tbf {first} limit 10k");
             assert!(parse_qdisc(&command).is_ok(), "{command}");
+        }
+    }
+
+    /// As tc 6.1 showed them in text and JSON.
+    #[test]
+    fn the_limit_and_the_link_are_shown_as_tc_shows_them() {
+        for (said, text, json) in [
+            (
+                "rate 1mbit burst 10k limit 2k",
+                "rate 1Mbit burst 10Kb limit 2Kb ",
+                r#"{"rate":125000,"burst":10240,"limit":2048}"#,
+            ),
+            (
+                "rate 1mbit burst 10240 limit 10239",
+                "rate 1Mbit burst 10Kb limit 10Kb ",
+                r#"{"rate":125000,"burst":10240,"limit":10239}"#,
+            ),
+            (
+                "rate 1mbit burst 10k limit 10k mpu 64",
+                "rate 1Mbit burst 10Kb lat 0us ",
+                r#"{"rate":125000,"burst":10240,"lat":0}"#,
+            ),
+            (
+                "rate 100kbit burst 1600b latency 1ms",
+                "rate 100Kbit burst 1600b lat 959us ",
+                r#"{"rate":12500,"burst":1600,"lat":959}"#,
+            ),
+            (
+                "rate 1mbit burst 10k limit 2000 overhead 14",
+                "rate 1Mbit burst 10Kb limit 2000b overhead 14 ",
+                r#"{"rate":125000,"burst":10254,"limit":2000,"overhead":14}"#,
+            ),
+            (
+                "rate 1mbit burst 10k limit 20000 overhead 14 linklayer adsl",
+                "rate 1Mbit burst 11342b lat 69.3ms overhead 14 linklayer atm ",
+                r#"{"rate":125000,"burst":11342,"lat":69264,"overhead":14,"linklayer":"atm"}"#,
+            ),
+            (
+                "rate 1mbit burst 10k limit 2000 linklayer atm mtu 1500 peakrate 2mbit",
+                "rate 1Mbit burst 11342b peakrate 2Mbit minburst 1696b lat 1.22ms linklayer atm ",
+                r#"{"rate":125000,"burst":11342,"minburst":1696,"lat":1216,"linklayer":"atm"}"#,
+            ),
+        ] {
+            let command = parse_qdisc(&format!("qdisc add dev x root tbf {said}")).expect(said);
+            let Some(Spec::Tbf(config)) = command.spec else { panic!("{said} is a tbf") };
+            let child = Fifo::new(FifoKind::Bytes(config.limit)).into();
+            let shown = shown(&Tbf::new(config, child));
+            assert_eq!(shown.options, text, "{said}");
+            assert_eq!(Value::Object(shown.options_json).to_string(), json, "{said}");
         }
     }
 }
