@@ -117,6 +117,11 @@ impl<'a> Iterator for Words<'a> {
 }
 
 impl Word<'_> {
+    /// The first of `known` that begins with this word: words that iproute2 lets be cut short.
+    pub(crate) fn cut_short<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+        known.iter().find(|known| !self.text.is_empty() && known.starts_with(self.text)).copied()
+    }
+
     /// The error that this word is not a valid value of `what`.
     pub fn illegal(&self, what: &str) -> GrammarError {
         self.error(format!("illegal value for \"{what}\": \"{}\"", self.text), None)

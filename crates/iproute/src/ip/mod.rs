@@ -190,8 +190,7 @@ fn verb(words: &mut Words<'_>, object: &str, verbs: &[&'static str]) -> IpResult
         "delete" => "del",
         text => text,
     };
-    let found = verbs.iter().find(|verb| !text.is_empty() && verb.starts_with(text));
-    found.copied().ok_or_else(|| {
+    Word { text, ..word }.cut_short(verbs).ok_or_else(|| {
         let nearest = word.unknown(object, verbs).nearest;
         let message = format!("Command \"{}\" is unknown, try \"ip {object} help\".", word.text);
         word.error(message, nearest).into()

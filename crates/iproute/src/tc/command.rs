@@ -34,12 +34,12 @@ pub struct QdiscCommand {
     pub spec: Option<Spec>,
 }
 
-const VERBS: [(&str, Verb); 5] = [
+/// Each may be cut short.
+const VERBS: [(&str, Verb); 4] = [
     ("add", Verb::Add),
     ("change", Verb::Change),
     ("replace", Verb::Replace),
     ("delete", Verb::Delete),
-    ("del", Verb::Delete),
 ];
 
 /// Reads `[tc] qdisc VERB dev NAME [root|parent CLASS|ingress] [handle HANDLE] KIND ...`.
@@ -97,8 +97,9 @@ fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
     let Some(word) = words.next() else {
         return Err(words.ended("a verb is missing: add, change, replace or delete"));
     };
-    let known = VERBS.iter().find(|(name, _)| *name == word.text);
-    known.map(|(_, verb)| *verb).ok_or_else(|| word.unknown("qdisc", &VERBS.map(|(name, _)| name)))
+    let names = VERBS.map(|(name, _)| name);
+    let whole = word.cut_short(&names).ok_or_else(|| word.unknown("qdisc", &names))?;
+    Ok(VERBS.into_iter().find(|(name, _)| *name == whole).expect("one of them").1)
 }
 
 /// The words in front of the kind, in any order.
@@ -224,12 +225,26 @@ mod tests {
     }
 
     #[test]
+    fn verbs_are_cut_short() {
+        for (short, verb) in [
+            ("a", Verb::Add),
+            ("ch", Verb::Change),
+            ("re", Verb::Replace),
+            ("del", Verb::Delete),
+            ("d", Verb::Delete),
+        ] {
+            let command = parse_qdisc(&format!("qdisc {short} dev x root pfifo"));
+            assert_eq!(command.expect(short).verb, verb, "{short}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_pointed_at() {
         for (text, expected) in [
             ("qdsic add", "column 0: tc: unknown parameter \"qdsic\" (did you mean \"qdisc\"?)"),
             (
-                "qdisc ad dev x root pfifo",
-                "column 6: qdisc: unknown parameter \"ad\" (did you mean \"add\"?)",
+                "qdisc dad dev x root pfifo",
+                "column 6: qdisc: unknown parameter \"dad\" (did you mean \"add\"?)",
             ),
             ("qdisc change dev x pfifo", "column 24: qdisc: the \"root\" parameter is mandatory"),
             ("qdisc add root pfifo", "column 20: qdisc: the \"dev\" parameter is mandatory"),

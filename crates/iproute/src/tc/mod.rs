@@ -430,8 +430,8 @@ mod tests {
             ),
             ("netem delay", "column 11: \"delay\" needs a value"),
             (
-                "netem delay 5ms los 1%",
-                "column 16: netem: unknown parameter \"los\" (did you mean \"loss\"?)",
+                "netem delay 5ms lsos 1%",
+                "column 16: netem: unknown parameter \"lsos\" (did you mean \"loss\"?)",
             ),
             ("netem delay 10ms gap 5", "column 22: gap specified without reorder probability"),
             ("netem delay 274877907", "column 12: illegal value for \"delay\": \"274877907\""),

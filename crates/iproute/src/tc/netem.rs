@@ -13,21 +13,21 @@ use datapath::qdisc::netem::{
 };
 use datapath::units::{Duration, Rate};
 
-const OPTIONS: [&str; 14] = [
+/// All options, each of which may be cut short, in the order in which tc looks at them.
+const OPTIONS: [&str; 13] = [
     "limit",
-    "delay",
     "latency",
-    "distribution",
+    "delay",
     "loss",
     "drop",
     "ecn",
-    "duplicate",
     "reorder",
+    "corrupt",
     "gap",
+    "duplicate",
+    "distribution",
     "rate",
     "slot",
-    "corrupt",
-    "dup",
 ];
 const DISTRIBUTIONS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
 
@@ -42,13 +42,13 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<NetemConfig> {
 }
 
 fn option(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
-    match word.text {
+    match word.cut_short(&OPTIONS).unwrap_or(word.text) {
         "limit" => config.limit = size(words.value(word)?, "limit")?,
         "delay" | "latency" => delay(config, word, words)?,
         "distribution" => config.distribution = distribution(words.value(word)?)?,
         "loss" | "drop" => config.loss = loss(word, words)?,
         "ecn" => config.ecn = true,
-        "duplicate" | "dup" => config.duplicate = correlated(word, words)?,
+        "duplicate" => config.duplicate = correlated(word, words)?,
         "corrupt" => config.corrupt = correlated(word, words)?,
         "reorder" => config.reorder = correlated(word, words)?,
         "gap" => config.gap = number(words.value(word)?, "gap")?,
@@ -178,7 +178,7 @@ fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
         bytes: 0,
     };
     while let Some(word) = words.peek() {
-        match word.text {
+        match word.cut_short(&["packets", "bytes"]).unwrap_or(word.text) {
             "packets" => {
                 words.next();
                 slot.packets = number(words.value(word)?, "packets")?;
@@ -191,4 +191,47 @@ fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
         }
     }
     Ok(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As tc 6.1 took or refused them, by what it sent.
+    #[test]
+    fn options_are_cut_short() {
+        let read = |text: &str| parse(&mut Words::new(text));
+        for (short, whole) in [
+            ("l 10", "limit 10"),
+            ("lim 10", "limit 10"),
+            ("la 7ms", "latency 7ms"),
+            ("lat 7ms", "delay 7ms"),
+            ("d 7ms", "delay 7ms"),
+            ("del 7ms 1ms di normal", "delay 7ms 1ms distribution normal"),
+            ("del 7ms 1ms dist pareto", "delay 7ms 1ms distribution pareto"),
+            ("lo 1%", "loss 1%"),
+            ("los state 1% e", "loss state 1% ecn"),
+            ("dr 1%", "loss 1%"),
+            ("du 1%", "duplicate 1%"),
+            ("dup 1%", "duplicate 1%"),
+            ("dupl 1%", "duplicate 1%"),
+            ("c 1%", "corrupt 1%"),
+            ("corr 1%", "corrupt 1%"),
+            ("del 7ms r 10% g 5", "delay 7ms reorder 10% gap 5"),
+            ("ra 1mbit", "rate 1mbit"),
+            ("rat 1mbit", "rate 1mbit"),
+            ("sl 3ms 4ms p 5 b 6k", "slot 3ms 4ms packets 5 bytes 6k"),
+        ] {
+            assert_eq!(read(short), Ok(read(whole).expect(whole)), "{short}");
+        }
+        for refused in [
+            "loss rand 1%",
+            "loss sta 1%",
+            "loss gemod 1%",
+            "delay 7ms 1ms distribution norm",
+            "delays 7ms",
+        ] {
+            assert!(read(refused).is_err(), "{refused}");
+        }
+    }
 }

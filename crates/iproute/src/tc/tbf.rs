@@ -27,6 +27,9 @@ const OPTIONS: [&str; 12] = [
     "linklayer",
 ];
 
+/// The options that may be cut short, in the order in which tc looks at them.
+const CUT_SHORT: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead", "linklayer"];
+
 /// The words as they were said. What is zero was not said, as for tc.
 #[derive(Default)]
 struct Said {
@@ -52,7 +55,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<TbfConfig> {
 
 impl Said {
     fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
-        match word.text {
+        match word.cut_short(&CUT_SHORT).unwrap_or(word.text) {
             "rate" => once(&mut self.rate, rate(words.value(word)?)?, word, "rate")?,
             "burst" | "buffer" | "maxburst" => {
                 let burst = size_and_cell(words.value(word)?, word.text)?;
@@ -129,14 +132,14 @@ fn not_both(word: Word<'_>, other_said: bool) -> Result<()> {
 }
 
 /// The queue that takes `latency` to drain at the rate after the burst, or at the peak rate if
-/// that is less.
+/// that is less. tc lets what exceeds 32 bits wrap.
 fn limit_of(latency: Duration, rate: Rate, burst: u32, peak: Option<(Rate, u32)>) -> u32 {
     let drained = |rate: Rate, bucket: u32| {
         let bytes = rate.bytes_per_sec() as f64 * latency.as_micros() as f64 / 1e6;
         bytes + f64::from(bucket)
     };
     let at_rate = drained(rate, burst);
-    peak.map_or(at_rate, |(rate, mtu)| drained(rate, mtu).min(at_rate)) as u32
+    peak.map_or(at_rate, |(rate, mtu)| drained(rate, mtu).min(at_rate)) as u64 as u32
 }
 
 /// `linklayer ethernet|atm|adsl`.
@@ -280,6 +283,11 @@ mod tests {
                 r#"{"rate":12500,"burst":1600,"lat":959}"#,
             ),
             (
+                "rate 100gbit burst 10kb latency 400ms",
+                "rate 100Gbit burst 0b lat 56.4ms ",
+                r#"{"rate":12500000000,"burst":0,"lat":56403}"#,
+            ),
+            (
                 "rate 1mbit burst 10k limit 2000 overhead 14",
                 "rate 1Mbit burst 10Kb limit 2000b overhead 14 ",
                 r#"{"rate":125000,"burst":10254,"limit":2000,"overhead":14}"#,
@@ -301,6 +309,36 @@ mod tests {
             let shown = shown(&Tbf::new(config, child));
             assert_eq!(shown.options, text, "{said}");
             assert_eq!(Value::Object(shown.options_json).to_string(), json, "{said}");
+        }
+    }
+
+    /// As tc 6.1 took or refused them, by what it sent.
+    #[test]
+    fn some_options_are_cut_short() {
+        let read = |options: &str| {
+            parse_qdisc(&format!("qdisc add dev x root tbf {options}")).map(|command| command.spec)
+        };
+        for (short, whole) in [
+            ("rate 1mbit b 2k l 9k", "rate 1mbit burst 2k limit 9k"),
+            ("rate 1mbit bu 2k lat 9ms", "rate 1mbit burst 2k latency 9ms"),
+            ("rate 1mbit burst 2k la 9ms", "rate 1mbit burst 2k latency 9ms"),
+            (
+                "rate 1mbit burst 2k li 9k mtu 1500 p 2mbit o 14 lin atm",
+                "rate 1mbit burst 2k limit 9k mtu 1500 peakrate 2mbit overhead 14 linklayer atm",
+            ),
+        ] {
+            assert_eq!(read(short), Ok(read(whole).expect(whole)), "{short}");
+        }
+        for refused in [
+            "rat 1mbit burst 2k limit 9k",
+            "rate 1mbit buf 2k limit 9k",
+            "rate 1mbit maxb 2k limit 9k",
+            "rate 1mbit burst 2k limit 9k mt 1500",
+            "rate 1mbit burst 2k limit 9k minb 1500",
+            "rate 1mbit burst 2k limit 9k mp 64",
+            "rate 1mbit burst 2k limits 9k",
+        ] {
+            assert!(read(refused).is_err(), "{refused}");
         }
     }
 }
