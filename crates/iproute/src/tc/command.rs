@@ -1,8 +1,8 @@
 //! `tc qdisc add|change|replace|delete dev NAME ...`: what is to be done, and where.
 
-use super::{GuestKind, Spec, parse_spec_with};
+use super::{GuestKind, INGRESS_HANDLE, Spec, parse_spec_with};
 use crate::units::parse_hex;
-use crate::words::{Result, Word, Words};
+use crate::words::{GrammarError, Result, Word, Words};
 use datapath::qdisc::Handle;
 
 /// What to do with the qdisc.
@@ -119,28 +119,51 @@ impl Attachment {
             }
             words.next();
             match word.text {
-                "dev" => place.device = Some(words.value(word)?.text.to_owned()),
+                "dev" => {
+                    let name = words.value(word)?;
+                    if place.device.replace(name.text.to_owned()).is_some() {
+                        return Err(second(name, "dev"));
+                    }
+                }
                 "root" => place.set_parent(word, Handle::ROOT)?,
                 "ingress" => {
                     place.set_parent(word, Handle::INGRESS)?;
-                    place.handle = Handle::new(0xffff, 0);
+                    place.handle = INGRESS_HANDLE;
+                    skip_handles(words)?;
+                    break;
                 }
                 "parent" => {
                     let class = words.value(word)?;
                     place.set_parent(class, class_id(class)?)?;
                 }
+                _ if place.handle != Handle::NONE => return Err(second(word, "handle")),
                 _ => place.handle = qdisc_handle(words.value(word)?)?,
             }
         }
         Ok(place)
     }
 
+    /// `none` is as good as no parent.
     fn set_parent(&mut self, word: Word<'_>, parent: Handle) -> Result<()> {
         match self.parent.replace(parent) {
-            None => Ok(()),
-            Some(_) => Err(word.error("the parent was given before".to_owned(), None)),
+            None | Some(Handle::NONE) => Ok(()),
+            Some(_) => Err(second(word, "parent")),
         }
     }
+}
+
+/// The error that `what` was said before `word` says it again.
+fn second(word: Word<'_>, what: &str) -> GrammarError {
+    word.error(format!("duplicate \"{what}\": \"{}\" is the second value", word.text), None)
+}
+
+/// Behind `ingress` tc takes a handle and does not look at it: there is only one.
+fn skip_handles(words: &mut Words<'_>) -> Result<()> {
+    while let Some(word) = words.peek().filter(|word| word.text == "handle") {
+        words.next();
+        words.value(word)?;
+    }
+    Ok(())
 }
 
 /// A handle: `MAJOR:` or `MAJOR`, hexadecimal, whatever follows the colon; or `none`
@@ -224,6 +247,35 @@ mod tests {
         }
     }
 
+    /// As tc 6.1 takes or refuses them. Behind `ingress` nothing counts.
+    #[test]
+    fn no_place_is_given_twice() {
+        for (place, refused) in [
+            ("dev d0 dev d1 root pfifo", Some("duplicate \"dev\": \"d1\" is the second value")),
+            ("dev d0 root dev d0 pfifo", Some("duplicate \"dev\": \"d0\" is the second value")),
+            (
+                "dev d0 handle 1: handle 2: root pfifo",
+                Some("duplicate \"handle\": \"handle\" is the second value"),
+            ),
+            ("dev d0 root root pfifo", Some("duplicate \"parent\": \"root\" is the second value")),
+            (
+                "dev d0 parent 1: parent 1:1 pfifo",
+                Some("duplicate \"parent\": \"1:1\" is the second value"),
+            ),
+            ("dev d0 root ingress", Some("duplicate \"parent\": \"ingress\" is the second value")),
+            ("dev d0 ingress root", Some("qdisc: unknown parameter \"root\"")),
+            ("dev d0 handle none handle 2: root pfifo", None),
+            ("dev d0 handle 0: handle 2: root pfifo", None),
+            ("dev d0 parent none root pfifo", None),
+            ("dev d0 handle 1: ingress", None),
+            ("dev d0 ingress handle ffff:", None),
+            ("dev d0 ingress handle 3: handle 4:", None),
+        ] {
+            let error = parse_qdisc(&format!("qdisc add {place}")).err();
+            assert_eq!(error.map(|error| error.message).as_deref(), refused, "{place}");
+        }
+    }
+
     #[test]
     fn verbs_are_cut_short() {
         for (short, verb) in [
@@ -248,7 +300,10 @@ mod tests {
             ),
             ("qdisc change dev x pfifo", "column 24: qdisc: the \"root\" parameter is mandatory"),
             ("qdisc add root pfifo", "column 20: qdisc: the \"dev\" parameter is mandatory"),
-            ("qdisc add dev x root parent 1:1 pfifo", "column 28: the parent was given before"),
+            (
+                "qdisc add dev x root parent 1:1 pfifo",
+                "column 28: duplicate \"parent\": \"1:1\" is the second value",
+            ),
             (
                 "qdisc add dev x parent 1-1 pfifo",
                 "column 23: illegal value for \"class id\": \"1-1\"",
