@@ -118,7 +118,7 @@ impl<'a> Iterator for Words<'a> {
 
 impl Word<'_> {
     /// The first of `known` that begins with this word: words that iproute2 lets be cut short.
-    pub(crate) fn cut_short<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+    pub fn cut_short<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
         known.iter().find(|known| !self.text.is_empty() && known.starts_with(self.text)).copied()
     }
 

@@ -5,8 +5,8 @@ use datapath::node::Port;
 use datapath::qdisc::{Handle, Sched};
 use datapath::rng::Rng;
 use datapath::units::Instant;
-use iproute::tc::{self, Device, FilterAction, Spec};
-use iproute::words::{GrammarError, Words};
+use iproute::tc::{self, Device, Extent, FilterAction, Spec};
+use iproute::words::{GrammarError, Word, Words};
 use serde_json::Value;
 
 /// The names of the ports, and what the kernel takes from a device where a command says nothing.
@@ -43,41 +43,96 @@ fn wrong(message: impl Into<String>) -> Wrong {
 
 /// What a command line of `tc` asks for.
 pub(crate) enum Asked<'a> {
-    /// `tc [-s] [-j] qdisc|class show [dev NAME]`.
-    Show { classes: bool, json: bool, device: Option<&'a str> },
+    /// `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`.
+    Show { manner: Manner, device: Option<&'a str> },
     /// To change a qdisc.
     Qdisc,
     /// To change a filter.
     Filter,
 }
 
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Classes rather than qdiscs: text, whatever the format.
+    classes: bool,
+    json: bool,
+    /// Lines that are indented, of JSON.
+    pretty: bool,
+    extent: Extent,
+}
+
+/// The verbs of `tc qdisc`, in the order in which tc looks whether one begins with what was said.
+const VERBS: [&str; 8] = ["add", "change", "replace", "link", "delete", "list", "show", "lst"];
+
 impl<'a> Asked<'a> {
     pub fn read(command: &'a str) -> Result<Self, Wrong> {
         let mut words = Words::new(command).filter(|word| word.text != "tc");
-        let (mut json, mut object) = (false, words.next());
+        let (mut manner, mut object) = (Manner::default(), words.next());
         while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
-            match option.text {
-                "-s" | "-statistics" => {}
-                "-j" | "-json" | "-sj" | "-js" => json = true,
-                _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
-            }
+            manner.option(option)?;
             object = words.next();
         }
         let Some(object) = object else { return Err(wrong("qdisc, class or filter is missing")) };
-        let verb = words.next().map_or("show", |word| word.text);
+        manner.classes = object.text == "class";
+        let verb = words.next().map_or(Some("show"), |word| word.cut_short(&VERBS));
         match (object.text, verb) {
-            ("qdisc" | "class", "show" | "list" | "ls") => {
+            ("qdisc" | "class", Some("show" | "list" | "lst")) => {
                 let device = match words.next() {
                     None => None,
                     Some(word) if word.text == "dev" => words.next().map(|word| word.text),
                     Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
                 };
-                Ok(Self::Show { classes: object.text == "class", json, device })
+                Ok(Self::Show { manner, device })
             }
             ("qdisc", _) => Ok(Self::Qdisc),
             ("filter", _) => Ok(Self::Filter),
             _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
         }
+    }
+}
+
+impl Manner {
+    /// Takes an option of `tc`, which may be cut short.
+    fn option(&mut self, word: Word<'_>) -> Result<(), Wrong> {
+        match word.cut_short(&["-statistics", "-stats", "-details", "-pretty", "-json"]) {
+            Some("-statistics" | "-stats") => self.extent.statistics = true,
+            Some("-details") => self.extent.details = true,
+            Some("-pretty") => self.pretty = true,
+            Some(_) => self.json = true,
+            None => return Err(word.unknown("tc", &["-s", "-d", "-j", "-p"]).into()),
+        }
+        Ok(())
+    }
+
+    /// Shows queues by the names of the devices that send by them.
+    pub fn show<'a>(
+        self,
+        now: Instant,
+        queues: impl Iterator<Item = (&'a str, &'a Sched)>,
+    ) -> String {
+        if self.classes {
+            return queues.map(|(_, root)| self.show_classes(now, root)).collect();
+        }
+        if !self.json {
+            let text = |(name, root)| tc::show_text_with(root, Some(name), now, self.extent);
+            return queues.map(text).collect();
+        }
+        let shown =
+            queues.map(|(name, root)| tc::show_json_with(root, Some(name), now, self.extent));
+        let all = shown.flat_map(|shown| match shown {
+            Value::Array(qdiscs) => qdiscs,
+            other => vec![other],
+        });
+        let all = all.collect::<Value>();
+        if self.pretty { format!("{all:#}\n") } else { format!("{all}\n") }
+    }
+
+    /// The classes of one queue: without `-s` a line for each.
+    fn show_classes(self, now: Instant, root: &Sched) -> String {
+        let shown = tc::show_classes(root, now);
+        let wanted = |line: &&str| self.extent.statistics || line.starts_with("class ");
+        shown.split_inclusive('\n').filter(wanted).collect()
     }
 }
 
@@ -102,16 +157,16 @@ impl Names {
         Ok(())
     }
 
-    /// One command: `tc [-s] [-j] qdisc|class show [dev NAME]`, or one that changes something. Gives what
-    /// is to be printed.
+    /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes
+    /// something. Gives what is to be printed.
     ///
     /// # Errors
     /// `tc` or the kernel would refuse it; nothing is changed then.
     pub fn run(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
         match Asked::read(command)? {
-            Asked::Show { classes, json, device } => {
+            Asked::Show { manner, device } => {
                 let device = device.map(|name| self.port(name)).transpose()?;
-                Ok(self.show(bridge, now, classes, json, device))
+                Ok(self.show(bridge, now, manner, device))
             }
             Asked::Qdisc => self.change(bridge, now, command),
             Asked::Filter => self.filter(bridge, now, command),
@@ -127,29 +182,10 @@ impl Names {
         })
     }
 
-    fn show(
-        &self,
-        bridge: &Bridge,
-        now: Instant,
-        classes: bool,
-        json: bool,
-        only: Option<Port>,
-    ) -> String {
+    fn show(&self, bridge: &Bridge, now: Instant, manner: Manner, only: Option<Port>) -> String {
         let ports = [Port(0), Port(1)].into_iter().filter(|port| only.is_none_or(|it| it == *port));
         let of = |port: Port| (self.names[usize::from(port.0)].as_str(), bridge.port(port).qdisc());
-        if classes {
-            return ports.map(|port| tc::show_classes(of(port).1, now)).collect();
-        }
-        if !json {
-            let shown = ports.map(of).map(|(name, root)| tc::show_text(root, Some(name), now));
-            return shown.collect();
-        }
-        let shown = ports.map(of).map(|(name, root)| tc::show_json(root, Some(name), now));
-        let all = shown.flat_map(|shown| match shown {
-            Value::Array(qdiscs) => qdiscs,
-            other => vec![other],
-        });
-        format!("{}\n", all.collect::<Value>())
+        manner.show(now, ports.map(of))
     }
 
     fn change(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
@@ -172,6 +208,50 @@ impl Names {
             Ok(String::new())
         } else {
             Err(wrong("no qdisc above asks this filter for a class"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(command: &str) -> String {
+        let spec = tc::parse_spec(&mut Words::new("tbf rate 1mbit burst 10k limit 20k"));
+        let spec = spec.expect("right words");
+        let handle = Handle::new(1, 0);
+        let root = Sched::new(handle, spec.build(Device::default(), handle, Rng::stream(0, 0)));
+        match Asked::read(command).expect(command) {
+            Asked::Show { manner, .. } => manner.show(Instant::ZERO, [("a", &root)].into_iter()),
+            _ => panic!("{command} shows nothing"),
+        }
+    }
+
+    /// As tc 6.1 understands its flags.
+    #[test]
+    fn flags_say_how_much_is_shown() {
+        let line = "qdisc tbf 1: dev a root refcnt 2 rate 1Mbit burst 10Kb lat 81.9ms \n";
+        for plain in ["tc qdisc show", "qdisc", "tc qdisc ls", "tc -p qdisc sh"] {
+            assert_eq!(shown(plain), line, "{plain}");
+        }
+        for counted in ["tc -s qdisc show", "tc -stat qdisc", "tc -statistics qdisc list"] {
+            let shown = shown(counted);
+            assert!(shown.starts_with(line) && shown.contains("\n Sent 0 bytes "), "{counted}");
+        }
+        assert!(shown("tc -d qdisc show").contains("burst 10Kb/1 mpu 0b lat 81.9ms linklayer"));
+        let json = r#"[{"kind":"tbf","handle":"1:","dev":"a","root":true,"refcnt":2,"options":{"rate":125000,"burst":10240,"lat":81920}}]"#;
+        assert_eq!(shown("tc -j qdisc show"), format!("{json}\n"));
+        assert!(shown("tc -s -js qdisc show").contains(r#","bytes":0,"packets":0,"#));
+        let pretty = shown("tc -j -p qdisc show");
+        assert!(pretty.lines().count() > 10, "{pretty}");
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
+        assert_eq!(read(&pretty), read(json));
+    }
+
+    #[test]
+    fn flags_that_tc_does_not_know_are_refused() {
+        for command in ["tc -sj qdisc show", "tc -x qdisc show"] {
+            assert!(Asked::read(command).is_err(), "{command}");
         }
     }
 }

@@ -57,6 +57,11 @@ impl RateConfig {
         self.overhead
     }
 
+    /// As how many bytes a shorter packet counts.
+    pub fn mpu(&self) -> u16 {
+        self.mpu
+    }
+
     /// How a length grows on the link.
     pub fn link_layer(&self) -> LinkLayer {
         self.link_layer

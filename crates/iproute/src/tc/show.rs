@@ -7,6 +7,20 @@ use datapath::qdisc::{AnyQdisc, Guest, Handle, Qdisc, Sched};
 use datapath::units::Instant;
 use serde_json::{Map, Value, json};
 
+/// How much is shown besides kinds and options: the flags of `tc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// `-s`: what was counted.
+    pub statistics: bool,
+    /// `-d`: what tc leaves out otherwise, which tbf has.
+    pub details: bool,
+}
+
+impl Extent {
+    /// As with `-s`.
+    pub const STATISTICS: Self = Self { statistics: true, details: false };
+}
+
 /// What a kind has to show of one qdisc.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
@@ -36,9 +50,14 @@ impl Push for String {
 /// without `dev` on its command line. Qdiscs that were never attached by a command are not shown
 /// unless they are the root.
 pub fn show_text(root: &Sched, device: Option<&str>, now: Instant) -> String {
+    show_text_with(root, device, now, Extent::STATISTICS)
+}
+
+/// [`show_text`] with other flags than `-s`.
+pub fn show_text_with(root: &Sched, device: Option<&str>, now: Instant, extent: Extent) -> String {
     let mut text = String::new();
     for (parent, sched) in visible(root) {
-        let shown = shown(sched, now);
+        let shown = shown(sched, now, extent.details);
         text.push_fmt(format_args!(
             "qdisc {} {} ",
             sched.qdisc().kind(),
@@ -52,15 +71,23 @@ pub fn show_text(root: &Sched, device: Option<&str>, now: Instant) -> String {
             class => text.push_fmt(format_args!("parent {class} ")),
         }
         text.push_fmt(format_args!("{}\n", shown.options));
-        push_counters(&mut text, sched);
-        text.push_str(&shown.stats);
+        if extent.statistics {
+            push_counters(&mut text, sched);
+            text.push_str(&shown.stats);
+        }
     }
     text
 }
 
 /// The qdiscs of a device as `tc -s -j qdisc show` gives them: an array of objects.
 pub fn show_json(root: &Sched, device: Option<&str>, now: Instant) -> Value {
-    visible(root).into_iter().map(|place| Value::Object(object(place, device, now))).collect()
+    show_json_with(root, device, now, Extent::STATISTICS)
+}
+
+/// [`show_json`] with other flags than `-s`.
+pub fn show_json_with(root: &Sched, device: Option<&str>, now: Instant, extent: Extent) -> Value {
+    let shown = |place| Value::Object(object(place, device, now, extent));
+    visible(root).into_iter().map(shown).collect()
 }
 
 /// The classes of a device as `tc -s class show` prints them: CAKE's active queues.
@@ -98,8 +125,9 @@ fn object(
     (parent, sched): (Handle, &Sched),
     device: Option<&str>,
     now: Instant,
+    extent: Extent,
 ) -> Map<String, Value> {
-    let shown = shown(sched, now);
+    let shown = shown(sched, now, extent.details);
     let (stats, backlog) = (sched.stats(), sched.backlog());
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -115,6 +143,9 @@ fn object(
         put("parent", json!(parent.to_string()));
     }
     put("options", Value::Object(shown.options_json));
+    if !extent.statistics {
+        return object;
+    }
     put("bytes", json!(stats.bytes));
     put("packets", json!(stats.packets));
     put("drops", json!(stats.drops));
@@ -130,11 +161,11 @@ fn shown_handle(handle: Handle) -> String {
     format!("{:x}:", handle.major())
 }
 
-fn shown(sched: &Sched, now: Instant) -> Shown {
+fn shown(sched: &Sched, now: Instant, details: bool) -> Shown {
     match sched.qdisc() {
         AnyQdisc::Fifo(qdisc) => fifo::shown(qdisc),
         AnyQdisc::PfifoFast(_) => prio::shown_pfifo_fast(),
-        AnyQdisc::Tbf(qdisc) => tbf::shown(qdisc),
+        AnyQdisc::Tbf(qdisc) => tbf::shown(qdisc, details),
         AnyQdisc::Netem(qdisc) => netem::shown(qdisc.config()),
         AnyQdisc::Red(qdisc) => red::shown(qdisc),
         AnyQdisc::Codel(qdisc) => codel::shown(qdisc, now),
@@ -232,6 +263,20 @@ mod tests {
             shown.as_array().expect("an array").iter().map(Value::to_string).collect::<Vec<_>>()
         });
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    /// As tc 6.1 showed them without a flag.
+    #[test]
+    fn what_was_counted_is_shown_when_asked_for() {
+        let root = tree(&["qdisc add dev r1 root handle 1: pfifo limit 1000"]);
+        let text = |extent| show_text_with(&root, None, Instant::ZERO, extent);
+        assert_eq!(text(Extent::default()), "qdisc pfifo 1: root refcnt 2 limit 1000p\n");
+        assert_eq!(text(Extent::STATISTICS), show_text(&root, None, Instant::ZERO));
+        let json = show_json_with(&root, None, Instant::ZERO, Extent::default());
+        assert_eq!(
+            json.to_string(),
+            r#"[{"kind":"pfifo","handle":"1:","root":true,"refcnt":2,"options":{"limit":1000}}]"#
+        );
     }
 
     /// Options as recorded from Linux 6.1 with tc 6.1, order included.

@@ -153,36 +153,64 @@ pub(super) fn link_layer(word: Word<'_>) -> Result<LinkLayer> {
 
 /// As tc shows it: the limit only where a full bucket is more than the queue holds. The peak rate
 /// is missing in its JSON; so it is here.
-pub(super) fn shown(tbf: &Tbf) -> Shown {
+pub(super) fn shown(tbf: &Tbf, details: bool) -> Shown {
     let config = tbf.config();
     let rate = config.rate.rate();
-    let burst = shown_bucket(config.rate, config.burst);
-    let mut options = format!("rate {} burst {} ", show_rate(rate), show_size(burst));
-    let mut options_json = map([("rate", json!(rate.bytes_per_sec())), ("burst", json!(burst))]);
+    let mut shown = Shown {
+        options: format!("rate {} ", show_rate(rate)),
+        options_json: map([("rate", json!(rate.bytes_per_sec()))]),
+        ..Shown::default()
+    };
+    push_bucket(&mut shown, "burst", (config.rate, config.burst), details);
     let mut latency = latency(config.limit, config.rate, config.burst);
     if let Some((peak, mtu)) = config.peak {
-        let bucket = shown_bucket(peak, mtu);
-        options.push_fmt(format_args!("peakrate {} ", show_rate(peak.rate())));
-        options.push_fmt(format_args!("minburst {} ", show_size(bucket)));
-        options_json.insert("minburst".to_owned(), json!(bucket));
+        shown.options.push_fmt(format_args!("peakrate {} ", show_rate(peak.rate())));
+        let name = if details { "mtu" } else { "minburst" };
+        push_bucket(&mut shown, name, (peak, mtu), details);
         latency = latency.max(self::latency(config.limit, peak, mtu));
     }
     if let Some(latency) = latency {
-        options.push_fmt(format_args!("lat {} ", show_time(Duration::from_micros(latency))));
-        options_json.insert("lat".to_owned(), json!(latency));
+        let time = show_time(Duration::from_micros(latency));
+        shown.options.push_fmt(format_args!("lat {time} "));
+        shown.options_json.insert("lat".to_owned(), json!(latency));
     } else {
-        options.push_fmt(format_args!("limit {} ", show_size(config.limit)));
-        options_json.insert("limit".to_owned(), json!(config.limit));
+        shown.options.push_fmt(format_args!("limit {} ", show_size(config.limit)));
+        shown.options_json.insert("limit".to_owned(), json!(config.limit));
     }
-    if config.rate.overhead() > 0 {
-        options.push_fmt(format_args!("overhead {} ", config.rate.overhead()));
-        options_json.insert("overhead".to_owned(), json!(config.rate.overhead()));
+    push_link(&mut shown, config.rate, details);
+    shown
+}
+
+/// A bucket's depth; in detail with its cell, which the kernel no longer knows, and the least
+/// packet. In JSON that occurs once, where tc repeats it.
+fn push_bucket(shown: &mut Shown, name: &str, bucket: (RateConfig, u32), details: bool) {
+    let (rate, bytes) = bucket;
+    let depth = shown_bucket(rate, bytes);
+    let size = show_size(depth);
+    if !details {
+        shown.options.push_fmt(format_args!("{name} {size} "));
+        shown.options_json.insert(name.to_owned(), json!(depth));
+        return;
     }
-    if config.rate.link_layer() == LinkLayer::Atm {
-        options.push_str("linklayer atm ");
-        options_json.insert("linklayer".to_owned(), json!("atm"));
+    let least = show_size(u32::from(rate.mpu()));
+    shown.options.push_fmt(format_args!("{name} {size}/1 mpu {least} "));
+    shown.options_json.insert(name.to_owned(), json!(format!("{size}/1")));
+    shown.options_json.insert("mpu".to_owned(), json!(rate.mpu()));
+}
+
+/// What the link adds to each packet; that Ethernet adds nothing is a detail.
+fn push_link(shown: &mut Shown, rate: RateConfig, details: bool) {
+    if rate.overhead() > 0 {
+        shown.options.push_fmt(format_args!("overhead {} ", rate.overhead()));
+        shown.options_json.insert("overhead".to_owned(), json!(rate.overhead()));
     }
-    Shown { options, options_json, ..Shown::default() }
+    let name = match rate.link_layer() {
+        LinkLayer::Atm => "atm",
+        LinkLayer::Ethernet if details => "ethernet",
+        LinkLayer::Ethernet => return,
+    };
+    shown.options.push_fmt(format_args!("linklayer {name} "));
+    shown.options_json.insert("linklayer".to_owned(), json!(name));
 }
 
 /// A bucket's depth in bytes after its way through ns, ticks and µs.
@@ -303,13 +331,37 @@ mod tests {
                 r#"{"rate":125000,"burst":11342,"minburst":1696,"lat":1216,"linklayer":"atm"}"#,
             ),
         ] {
-            let command = parse_qdisc(&format!("qdisc add dev x root tbf {said}")).expect(said);
-            let Some(Spec::Tbf(config)) = command.spec else { panic!("{said} is a tbf") };
-            let child = Fifo::new(FifoKind::Bytes(config.limit)).into();
-            let shown = shown(&Tbf::new(config, child));
-            assert_eq!(shown.options, text, "{said}");
-            assert_eq!(Value::Object(shown.options_json).to_string(), json, "{said}");
+            assert_eq!(shown_of(said, false), [text, json], "{said}");
         }
+    }
+
+    /// As tc 6.1 showed them with `-d`, but that its JSON repeats `mpu` with a peak rate.
+    #[test]
+    fn details_are_shown_as_tc_shows_them() {
+        for (said, text, json) in [
+            (
+                "rate 1mbit burst 10k limit 20k",
+                "rate 1Mbit burst 10Kb/1 mpu 0b lat 81.9ms linklayer ethernet ",
+                r#"{"rate":125000,"burst":"10Kb/1","mpu":0,"lat":81920,"linklayer":"ethernet"}"#,
+            ),
+            (
+                "rate 1mbit burst 10k limit 20k mtu 1500 peakrate 2mbit overhead 14 mpu 64",
+                "rate 1Mbit burst 10Kb/1 mpu 64b peakrate 2Mbit mtu 1514b/1 mpu 64b lat 81.8ms \
+                 overhead 14 linklayer ethernet ",
+                r#"{"rate":125000,"burst":"10Kb/1","mpu":64,"mtu":"1514b/1","lat":81808,"overhead":14,"linklayer":"ethernet"}"#,
+            ),
+        ] {
+            assert_eq!(shown_of(said, true), [text, json], "{said}");
+        }
+    }
+
+    /// Text and JSON of a tbf that was made by these words.
+    fn shown_of(said: &str, details: bool) -> [String; 2] {
+        let command = parse_qdisc(&format!("qdisc add dev x root tbf {said}")).expect(said);
+        let Some(Spec::Tbf(config)) = command.spec else { panic!("{said} is a tbf") };
+        let child = Fifo::new(FifoKind::Bytes(config.limit)).into();
+        let shown = shown(&Tbf::new(config, child), details);
+        [shown.options, Value::Object(shown.options_json).to_string()]
     }
 
     /// As tc 6.1 took or refused them, by what it sent.

@@ -1,7 +1,7 @@
 //! `tc` on the ports of a router.
 
 use super::{Plan, Router};
-use crate::commands::{Asked, Wrong};
+use crate::commands::{Asked, Manner, Wrong};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -9,7 +9,6 @@ use datapath::rng::Rng;
 use datapath::units::Instant;
 use iproute::tc::{self, Device as TcDevice, FilterAction};
 use iproute::words::Words;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 fn wrong(message: impl Into<String>) -> Wrong {
@@ -73,12 +72,12 @@ impl Router {
         TcDevice { psched_mtu: mtu + link, ..TcDevice::default() }
     }
 
-    /// One command: `tc [-s] [-j] qdisc|class show [dev NAME]`, or one that changes something.
+    /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes something.
     pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
         match Asked::read(command)? {
-            Asked::Show { classes, json, device } => {
+            Asked::Show { manner, device } => {
                 let only = device.map(|name| self.port(name)).transpose()?;
-                Ok(self.show_queues(now, only, classes, json))
+                Ok(self.show_queues(now, only, manner))
             }
             Asked::Qdisc => {
                 let port = self.port(&tc::parse_qdisc(command)?.device)?;
@@ -107,22 +106,15 @@ impl Router {
         })
     }
 
-    fn show_queues(&self, now: Instant, only: Option<Port>, classes: bool, json: bool) -> String {
+    fn show_queues(&self, now: Instant, only: Option<Port>, manner: Manner) -> String {
         let ends =
             self.ends.iter().filter(|attached| only.is_none_or(|port| port == attached.port));
-        let shown = ends
-            .map(|attached| (attached.end.device.name(), self.host.port(attached.port).qdisc()));
-        if classes {
-            return shown.map(|(_, root)| tc::show_classes(root, now)).collect();
-        }
-        if !json {
-            return shown.map(|(name, root)| tc::show_text(root, Some(name), now)).collect();
-        }
-        let all = shown.flat_map(|(name, root)| match tc::show_json(root, Some(name), now) {
-            Value::Array(qdiscs) => qdiscs,
-            other => vec![other],
-        });
-        format!("{}\n", all.collect::<Value>())
+        manner.show(
+            now,
+            ends.map(|attached| {
+                (attached.end.device.name(), self.host.port(attached.port).qdisc())
+            }),
+        )
     }
 }
 
