@@ -254,6 +254,10 @@ fn spec(kind: &str, options: Options, draw: &mut Draw) -> String {
         let most = if draw.percent(20) { 8 } else { 3 };
         for _ in 0..draw.range(0..=most) {
             let (name, value) = *draw.one_of(options);
+            if kind == "tbf" {
+                // It takes no option twice.
+                words.retain(|said| said.split(' ').next() != Some(name));
+            }
             words.push(format!("{name} {}", any_value(value, draw)));
         }
     }
