@@ -13,6 +13,7 @@ use super::build::{Built, WatchedPort};
 use super::counters;
 use super::exchanges;
 use super::sample::Sampled;
+use super::transfer::{self, Transfer, Transfers};
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
@@ -50,14 +51,17 @@ pub fn metrics(
                 let Some(receiver) = received(built, place) else { continue };
                 let base = sampled.arrived_at_warmup(index);
                 let end = built.world.now();
-                let transfer = transfer(plan, flow, place, &receiver, base, end);
-                let goodput = transfer.rate();
-                transfers.all[index] = Some(transfer);
-                push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
+                let reports = (&sender, &receiver);
+                let transfer = transfer::after_warmup(plan, flow, place, reports, base, end);
+                let goodput = transfer.as_ref().map(Transfer::rate);
+                transfers.all[index] = transfer;
+                if let Some(goodput) = goodput {
+                    push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
+                }
                 if let Some((early, bytes)) = plan.measure.early.zip(sampled.received_early(index))
+                    && let Some(transfer) =
+                        Transfer::within(place.start, (place.start + early).min(end), bytes)
                 {
-                    let to = (place.start + early).min(end);
-                    let transfer = Transfer { from: place.start, to, bytes };
                     push(&mut out, &flow.name, "early goodput", "Mbit/s", transfer.rate());
                     transfers.early[index] = Some(transfer);
                 }
@@ -70,7 +74,7 @@ pub fn metrics(
                     }
                 }
                 if flow.app.is_tcp() {
-                    goodputs.push(goodput);
+                    goodputs.extend(goodput);
                     if let Some(srtt) = sampled.mean_srtt(index) {
                         push(&mut out, &flow.name, "srtt mean", "ms", srtt);
                     }
@@ -185,65 +189,6 @@ pub(super) fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'stati
 
 fn seconds(span: Duration) -> f64 {
     span.as_nanos() as f64 / 1e9
-}
-
-/// Payload that arrived within a time.
-#[derive(Clone, Copy, Debug)]
-struct Transfer {
-    from: Instant,
-    to: Instant,
-    bytes: u64,
-}
-
-impl Transfer {
-    /// Mbit/s.
-    fn rate(&self) -> f64 {
-        let time = seconds(self.to.saturating_since(self.from));
-        if time > 0.0 { self.bytes as f64 * 8.0 / time / 1e6 } else { 0.0 }
-    }
-
-    /// All bytes over the time from the first beginning to the last end. Rates that were never there
-    /// at the same time make no sum.
-    fn together(transfers: impl Iterator<Item = Self>) -> Option<Self> {
-        transfers.reduce(|all, one| Self {
-            from: all.from.min(one.from),
-            to: all.to.max(one.to),
-            bytes: all.bytes + one.bytes,
-        })
-    }
-}
-
-/// What the flows have transferred, by flow: after the warm-up, and in their early parts.
-struct Transfers {
-    all: Vec<Option<Transfer>>,
-    early: Vec<Option<Transfer>>,
-}
-
-impl Transfers {
-    fn new(flows: usize) -> Self {
-        Self { all: vec![None; flows], early: vec![None; flows] }
-    }
-}
-
-/// Payload bytes that arrived after the warm-up, and the time from its end (or the flow's start) to
-/// the last byte of a finite or stopped flow, or to the end.
-fn transfer(
-    plan: &Plan,
-    flow: &FlowPlan,
-    place: &FlowEnds,
-    receiver: &AppReport,
-    arrived_at_warmup: u64,
-    end: Instant,
-) -> Transfer {
-    let from = place.start.max(Instant::ZERO + plan.warmup);
-    let stop = flow.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
-    let to = match receiver.last_received {
-        Some(last) if place.finite => last,
-        // What the sender's buffer and queues held when the flow stopped comes after that.
-        Some(last) => stop.max(last),
-        None => stop,
-    };
-    Transfer { from, to, bytes: receiver.received_bytes.saturating_sub(arrived_at_warmup) }
 }
 
 /// The groups in the order of their first flows, and the flows of each.
@@ -401,11 +346,12 @@ fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
 
 fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) {
     let watch = place.watch(&built.world);
-    let millis = |nanos: f64| nanos / 1e6;
     let delays = watch.delays();
-    push(out, name, "queue delay mean", "ms", millis(delays.mean()));
-    let high = delays.value_at_quantile(0.99) as f64;
-    push(out, name, "queue delay 99 %", "ms", millis(high));
+    if !delays.is_empty() {
+        push(out, name, "queue delay mean", "ms", delays.mean() / 1e6);
+        let high = delays.value_at_quantile(0.99) as f64;
+        push(out, name, "queue delay 99 %", "ms", high / 1e6);
+    }
     let port = built.world.host(place.node).port(place.port);
     let stats = port.qdisc().stats();
     push(out, name, "sent", "packets", stats.packets as f64);

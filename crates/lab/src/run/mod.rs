@@ -17,6 +17,7 @@ mod routes;
 mod sample;
 mod shown;
 mod sockets;
+mod transfer;
 mod utilisation;
 mod workload;
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::results::{FlowRecord, FlowStatus};
 use datapath::units::Instant;
 
+mod lives;
+
 const PROBES: &str = r#"schema = 1
 name = "probes"
 duration = "2s"

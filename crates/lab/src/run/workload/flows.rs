@@ -14,6 +14,7 @@ use crate::results::{FlowRecord, FlowStatus};
 use crate::run::apps::{FlowEnds, client_port, server_port};
 use crate::run::build::Built;
 use crate::run::sample::Sampled;
+use crate::run::transfer;
 
 /// Those that began, in the order of the plan.
 pub fn records(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<FlowRecord> {
@@ -31,10 +32,10 @@ pub fn records(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<FlowRecord>
             _ if exchanges(&flow.app) => sender.clone(),
             _ => together(place.received(&built.world)),
         };
-        let (bytes, ideal_ns) = match flow.app {
-            App::Fixed { bytes } => (Some(bytes), Some(ideals.of(flow.from, flow.to, bytes))),
-            App::Chunk { bytes, .. } => (bytes, None),
-            _ => (None, None),
+        let bytes = transfer::size(&flow.app);
+        let ideal_ns = match flow.app {
+            App::Fixed { bytes } => Some(ideals.of(flow.from, flow.to, bytes)),
+            _ => None,
         };
         let (status, end) = outcome(plan, flow, place, &sender, &received, bytes);
         let losses = sampled.last_losses(index);
