@@ -164,7 +164,8 @@ class Experiment:
         """Runs every repetition of every point.
 
         Args:
-            seed: of the first repetition; repetition k has ``seed + k``. The experiment's by default.
+            seed: of the first repetition; repetition k has ``seed + k``, 2^63 - 1 at most. The
+                experiment's by default.
             repetitions: in place of the experiment's.
             jobs: runs at a time, 1024 at most; 0: one per processor. Results do not depend on it.
             threads: for each run; 0: those that no run has. Results do not depend on it.

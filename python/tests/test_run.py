@@ -163,7 +163,11 @@ except ackwright.OutputError as error:
 
 
 @pytest.mark.parametrize(
-    "how", [{"jobs": -1}, {"jobs": 1025}, {"threads": 65}, {"repetitions": 0}, {"repetitions": 10**9}]
+    "how",
+    [
+        {"jobs": -1}, {"jobs": 1025}, {"threads": 65}, {"repetitions": 0}, {"repetitions": 10**9},
+        {"seed": 2**63}, {"seed": 2**63 - 1, "repetitions": 2},
+    ],
 )
 def test_wrong_numbers_are_refused(line: Experiment, how: dict[str, int]) -> None:
     with pytest.raises(ValueError):

@@ -52,7 +52,7 @@ impl Collection {
         if repetitions == 0 {
             return Err(PyValueError::new_err("repetitions: there must be at least one"));
         }
-        let seed = seed.unwrap_or(experiment.base.seed);
+        let seed = crate::run::first_seed(experiment, seed, repetitions)?;
         let output = if resume {
             Output::resume(&folder, PROGRAM, experiment, seed, repetitions)
                 .map(|(output, ..)| output)

@@ -118,7 +118,7 @@ pub fn run(
     if repetitions == 0 {
         return Err(PyValueError::new_err("repetitions: there must be at least one"));
     }
-    let seed = wanted.seed.unwrap_or(experiment.base.seed);
+    let seed = first_seed(experiment, wanted.seed, repetitions)?;
     let output =
         output(experiment, wanted, seed, repetitions).map_err(|error| errors::store(py, &error))?;
     let (far, stop) = (Far::default(), AtomicBool::new(false));
@@ -166,6 +166,17 @@ struct Part {
     points: Vec<Kept>,
     finished: usize,
     runs: usize,
+}
+
+/// The seed of the first repetition, if results can say those of all.
+///
+/// # Errors
+/// When they cannot.
+pub fn first_seed(experiment: &Experiment, seed: Option<u64>, repetitions: u32) -> PyResult<u64> {
+    let seed = seed.unwrap_or(experiment.base.seed);
+    limits::seeds(seed, repetitions)
+        .map_err(|problem| PyValueError::new_err(format!("seed: {problem}")))?;
+    Ok(seed)
 }
 
 /// Where results go, if anywhere.
@@ -281,9 +292,9 @@ pub fn explain(
         let count = experiment.points.len();
         return Err(PyIndexError::new_err(format!("there are {count} points")));
     };
-    let (plan, _) = experiment
-        .plan(point, 0, seed.unwrap_or(experiment.base.seed))
-        .map_err(|faults| errors::experiment(py, &faults))?;
+    let seed = first_seed(experiment, seed, 1)?;
+    let (plan, _) =
+        experiment.plan(point, 0, seed).map_err(|faults| errors::experiment(py, &faults))?;
     let stop = AtomicBool::new(false);
     let explain = vec![flow.to_owned()];
     let wanted = trace::Wanted { explain, packets: true, ..trace::Wanted::default() };

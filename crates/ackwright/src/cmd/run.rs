@@ -38,7 +38,7 @@ Examples:
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
     file: PathBuf,
-    /// Seed of the first repetition; repetition k uses SEED + k
+    /// Seed of the first repetition; repetition k uses SEED + k (2^63 - 1 at most)
     #[arg(long)]
     seed: Option<u64>,
     /// Replace a parameter or a key of the file; an axis of the sweep becomes this one value
@@ -185,6 +185,10 @@ impl From<GroupedHow> for Grouping {
 pub fn run(args: &Args) -> Outcome {
     check_resume(args)?;
     let experiment = Experiment::load(&args.file, &args.settings)?;
+    let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
+    let seed = args.seed.unwrap_or(experiment.base.seed);
+    limits::seeds(seed, repetitions)
+        .map_err(|problem| Failure::Usage(format!("--seed: {problem}")))?;
     let wanted = args.seeing.wanted();
     check_wanted(&experiment, args, &wanted)?;
     if !wanted.explain.is_empty() && args.out.is_none() {
@@ -192,10 +196,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     check_times(&experiment, args)?;
     check_plot_flows(&experiment, args)?;
-    let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
     limits::runs(experiment.points.len() as u64, repetitions)
         .map_err(|problem| Failure::Usage(format!("--runs: {problem}")))?;
-    let seed = args.seed.unwrap_or(experiment.base.seed);
     let output = match &args.resume {
         Some(directory) => Some(resume(directory, &experiment, seed, repetitions)?),
         None => args.out.as_deref().map(results).transpose()?,

@@ -295,6 +295,9 @@ fn a_mistake_is_told_with_what_would_be_right() {
     let many = ackwright(&["run", &file, "--runs", "4000000000"]);
     assert_eq!(many.status.code(), Some(2));
     assert!(stderr(&many).contains("at most 100000"), "{}", stderr(&many));
+    let beyond = ackwright(&["run", &file, "--seed", "9223372036854775807", "--runs", "2"]);
+    assert_eq!(beyond.status.code(), Some(2));
+    assert!(stderr(&beyond).contains("--seed: 9223372036854775807 with 2"), "{}", stderr(&beyond));
 }
 
 /// A star of three hosts with a workload.

@@ -39,6 +39,8 @@ pub const ROUTES_MAX: usize = 4_000_000;
 pub const POINTS_MAX: u64 = 20_000;
 /// Points times repetitions.
 pub const RUNS_MAX: u64 = 100_000;
+/// The last seed: Parquet, and tables in Python, have no whole numbers beyond it.
+const SEED_MAX: u64 = i64::MAX as u64;
 /// Bytes of the settings of all points of a sweep.
 pub const SETTINGS_MAX: u64 = 256 << 20;
 /// Bytes that parameters add where they are put in.
@@ -83,6 +85,20 @@ pub fn runs(points: u64, repetitions: u32) -> Result<u64, String> {
     Err(format!(
         "{points} points with {repetitions} repetitions are {runs} runs; at most {RUNS_MAX} are possible"
     ))
+}
+
+/// Whether results can say the seeds of so many repetitions, from `first` on.
+///
+/// # Errors
+/// When the last seed is above 2^63 - 1.
+pub fn seeds(first: u64, repetitions: u32) -> Result<(), String> {
+    let last = u128::from(first) + u128::from(repetitions.saturating_sub(1));
+    if last <= SEED_MAX.into() {
+        return Ok(());
+    }
+    let runs =
+        if repetitions > 1 { format!(" with {repetitions} repetitions") } else { String::new() };
+    Err(format!("{first}{runs} is too much; the last seed may be {SEED_MAX} (2^63 - 1)"))
 }
 
 /// The routes of nodes with several links, one to each host and to each end of a link. With
@@ -204,5 +220,16 @@ mod tests {
         assert_eq!(word(1), "1us");
         assert_eq!(word(58_333_334), "59ms");
         assert_eq!(word(10_000_000_001), "11s");
+    }
+
+    #[test]
+    fn seeds_are_what_results_can_say() {
+        for (first, repetitions) in [(0, 1), (SEED_MAX, 1), (SEED_MAX - 2, 3), (1, u32::MAX)] {
+            assert_eq!(seeds(first, repetitions), Ok(()), "{first} {repetitions}");
+        }
+        for (first, repetitions) in [(SEED_MAX + 1, 1), (SEED_MAX - 2, 4), (u64::MAX, u32::MAX)] {
+            let problem = seeds(first, repetitions).unwrap_err();
+            assert!(problem.contains("9223372036854775807"), "{problem}");
+        }
     }
 }
