@@ -6,6 +6,7 @@
 
 pub mod acks;
 mod bins;
+mod delays;
 mod line;
 mod report;
 mod source;

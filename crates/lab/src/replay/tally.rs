@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use datapath::packet::{FlowTuple, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
-use hdrhistogram::Histogram;
 
 use super::EPOCH_NS;
 use super::bins::Bins;
+use super::delays::Delays;
 use super::line::Replayed;
 
 /// Flows that are told apart; the packets of all later ones are counted together.
 pub const MOST_FLOWS: usize = 10_000;
 
 /// What happened to the packets of one flow, or of all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Packets and bytes that came.
     pub came: (u64, u64),
@@ -27,27 +27,12 @@ pub struct Account {
     pub acks: u64,
     /// Packets that left with CE and had come without.
     pub marks: u64,
-    /// Delays of what was sent, in ns, to two digits.
-    pub delays: Histogram<u64>,
+    /// Delays of what was sent.
+    delays: Delays,
     /// First and last arrival.
     span_in: Option<(Instant, Instant)>,
     /// First and last departure.
     span_out: Option<(Instant, Instant)>,
-}
-
-impl Default for Account {
-    fn default() -> Self {
-        Self {
-            came: (0, 0),
-            sent: (0, 0),
-            drops: 0,
-            acks: 0,
-            marks: 0,
-            delays: Histogram::new(2).expect("two digits are possible"),
-            span_in: None,
-            span_out: None,
-        }
-    }
 }
 
 /// The whole count.
@@ -128,7 +113,7 @@ impl Account {
                 self.sent = (packets + 1, bytes + u64::from(fate.packet.wire_len()));
                 self.marks += u64::from(fate.marked);
                 let delay = fate.at.saturating_since(fate.came).as_nanos();
-                self.delays.record(delay).expect("the histogram grows as needed");
+                self.delays.record(delay);
                 self.span_out = Some((self.span_out.map_or(fate.at, |(first, _)| first), fate.at));
             }
             Some(Reason::AckFilter) => self.acks += 1,
@@ -148,13 +133,12 @@ impl Account {
 
     /// Mean delay in ms.
     pub fn mean_ms(&self) -> Option<f64> {
-        (!self.delays.is_empty()).then(|| self.delays.mean() / 1e6)
+        self.delays.mean().map(|ns| ns / 1e6)
     }
 
-    /// The delay that this share of packets does not exceed, in ms.
+    /// The delay that this share of packets does not exceed, in ms: to three digits, and that of all exactly.
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
-        let known = !self.delays.is_empty();
-        known.then(|| self.delays.value_at_quantile(share) as f64 / 1e6)
+        self.delays.quantile(share).map(|ns| ns as f64 / 1e6)
     }
 }
 
