@@ -77,3 +77,18 @@ fn an_unused_queue_has_no_delay() {
     }
     assert!(value(&unused, "r.w", "sent") > Some(60.0));
 }
+
+/// Attempts to connect carry no payload: whoever has made all of them is finished.
+#[test]
+fn attempts_to_connect_come_to_an_end() {
+    let connect = |words: &str| {
+        let flows = flow("c", &format!("app = \"connect\"\ninterval = \"50ms\"\n{words}"));
+        let run = bottleneck("duration = \"3s\"", &flows);
+        (run.flows[0].status, run.flows[0].end_ns)
+    };
+    let seconds = |tenths: u64| Some(tenths * 100_000_000);
+    assert_eq!(connect("attempts = 10"), (FlowStatus::Finished, seconds(5)));
+    assert_eq!(connect("stop = \"2s\""), (FlowStatus::Finished, seconds(20)));
+    assert_eq!(connect("attempts = 100"), (FlowStatus::Unfinished, None));
+    assert_eq!(connect(""), (FlowStatus::Open, None));
+}

@@ -92,7 +92,11 @@ fn outcome(
     bytes: Option<u64>,
 ) -> (FlowStatus, Option<Instant>) {
     let whole = bytes.is_none_or(|bytes| received.received_bytes >= bytes);
-    let last = received.last_received;
+    // Attempts to connect carry nothing: they end with the last of them.
+    let last = match flow.app {
+        App::Connect { .. } => sender.finished,
+        _ => received.last_received,
+    };
     if place.finite {
         return match (sender.finished, whole && last.is_some()) {
             // All that was sent has arrived, though its end may not have come back yet.
