@@ -75,7 +75,8 @@ pub fn metrics(
                 }
                 if flow.app.is_tcp() {
                     goodputs.extend(goodput);
-                    if let Some(srtt) = sampled.mean_srtt(index) {
+                    let over = transfer::end_of(flow, place, reports, end);
+                    if let Some(srtt) = sampled.mean_srtt(index, over.is_some()) {
                         push(&mut out, &flow.name, "srtt mean", "ms", srtt);
                     }
                 } else {

@@ -247,15 +247,27 @@ impl Sampler {
 }
 
 impl Sampled {
-    /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms.
-    pub fn mean_srtt(&self, index: usize) -> Option<f64> {
+    /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms. If it is over, its socket, which
+    /// may be there for long and learns nothing, no longer counts.
+    pub fn mean_srtt(&self, index: usize, is_over: bool) -> Option<f64> {
         let warmup_end = self.warmup_end.as_nanos() as i64;
         let column = self.flows[index].columns.get(SRTT)?;
-        let known: Vec<f64> = (self.time_ns.iter().zip(column.iter()))
+        let lived = if is_over { self.lived(index) } else { self.time_ns.len() };
+        let known: Vec<f64> = (self.time_ns.iter().zip(column.iter()).take(lived))
             .filter(|(time, _)| **time >= warmup_end)
             .filter_map(|(_, micros)| Some(micros? as f64 / 1e3))
             .collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+
+    /// So many samples there are until flow number `index` was seen for the last time to receive or to wait for ACKs, as in
+    /// [`Series::life`].
+    fn lived(&self, index: usize) -> usize {
+        let columns = &self.flows[index].columns;
+        let busy = [THROUGHPUT, UNACKED].into_iter().filter_map(|place| columns.get(place));
+        let is_busy = |value: Option<i64>| value.is_some_and(|value| value > 0);
+        let last = busy.filter_map(|column| column.iter().rposition(is_busy)).max();
+        last.map_or(0, |last| last + 1)
     }
 
     /// Segments sent again by flow number `index`, and expiries of its timer, when its socket was last

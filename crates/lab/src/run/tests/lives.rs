@@ -92,3 +92,17 @@ fn attempts_to_connect_come_to_an_end() {
     assert_eq!(connect("attempts = 100"), (FlowStatus::Unfinished, None));
     assert_eq!(connect(""), (FlowStatus::Open, None));
 }
+
+/// What a socket has learned when its flow is over is told once, however long the run goes on.
+#[test]
+fn the_mean_round_trip_time_is_that_of_the_life() {
+    let srtt = |seconds: u32, words: &str| {
+        let pings = "[flows.p]\napp = \"ping\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"100ms\"\n";
+        let settings = format!("duration = \"{seconds}s\"");
+        let run = bottleneck(&settings, &(flow("short", words) + pings));
+        value(&run, "short", "srtt mean").unwrap()
+    };
+    for words in ["app = \"fixed\"\nbytes = \"2mb\"", "app = \"bulk\"\nstop = \"1s\""] {
+        assert_eq!(srtt(3, words).to_bits(), srtt(6, words).to_bits(), "{words}");
+    }
+}
