@@ -58,12 +58,15 @@ pub fn metrics(
                 if let Some(goodput) = goodput {
                     push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
                 }
-                if let Some((early, bytes)) = plan.measure.early.zip(sampled.received_early(index))
-                    && let Some(transfer) =
-                        Transfer::within(place.start, (place.start + early).min(end), bytes)
-                {
-                    push(&mut out, &flow.name, "early goodput", "Mbit/s", transfer.rate());
-                    transfers.early[index] = Some(transfer);
+                let over = transfer::end_of(flow, place, reports, end);
+                let early = plan.measure.early.and_then(|early| {
+                    let until = (place.start + early).min(end);
+                    let whole = over.map(|over| (over, receiver.received_bytes));
+                    transfer::early(place.start, until, whole, sampled.received_early(index))
+                });
+                transfers.early[index] = early;
+                if let Some(early) = early {
+                    push(&mut out, &flow.name, "early goodput", "Mbit/s", early.rate());
                 }
                 if let Some(step) = plan.measure.steps {
                     for (number, rate) in
@@ -75,7 +78,6 @@ pub fn metrics(
                 }
                 if flow.app.is_tcp() {
                     goodputs.extend(goodput);
-                    let over = transfer::end_of(flow, place, reports, end);
                     if let Some(srtt) = sampled.mean_srtt(index, over.is_some()) {
                         push(&mut out, &flow.name, "srtt mean", "ms", srtt);
                     }

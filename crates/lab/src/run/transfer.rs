@@ -103,6 +103,20 @@ pub fn end_of(
     }
 }
 
+/// What arrived in a flow's early part, which begins at `start` and lasts until `until`: all of it, in the time that it
+/// took, if the `whole` flow was over by then, and otherwise what the last sample in it had seen.
+pub fn early(
+    start: Instant,
+    until: Instant,
+    whole: Option<(Instant, u64)>,
+    sampled: Option<u64>,
+) -> Option<Transfer> {
+    match whole {
+        Some((over, bytes)) if over <= until => Transfer::within(start, over, bytes),
+        _ => Transfer::within(start, until, sampled?),
+    }
+}
+
 /// All that an application sends, if that is known beforehand.
 pub fn size(app: &App) -> Option<u64> {
     match app {

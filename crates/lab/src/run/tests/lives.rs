@@ -106,3 +106,24 @@ fn the_mean_round_trip_time_is_that_of_the_life() {
         assert_eq!(srtt(3, words).to_bits(), srtt(6, words).to_bits(), "{words}");
     }
 }
+
+/// Who has less to say than the early part is long is measured by the time that it took.
+#[test]
+fn the_early_part_of_a_short_flow_is_all_of_it() {
+    let settings = "duration = \"3s\"";
+    for (words, bytes) in [
+        ("app = \"fixed\"\nbytes = \"100kb\"\nstart = \"15ms\"", Some(102_400.0)),
+        ("app = \"bulk\"\nstop = \"500ms\"", None),
+    ] {
+        let flows = flow("short", words) + "[measure]\nearly = \"2s\"\n";
+        let run = bottleneck(settings, &flows);
+        let early = value(&run, "short", "early goodput");
+        assert_eq!(early, value(&run, "short", "goodput"), "{words}");
+        assert_eq!(early, value(&run, "all", "early goodput"), "{words}");
+        if let Some(bytes) = bytes {
+            let took = run.flows[0].end_ns.unwrap() - run.flows[0].start_ns;
+            let expected = bytes * 8e3 / took as f64;
+            assert!((early.unwrap() / expected - 1.0).abs() < 1e-9, "{early:?} {expected}");
+        }
+    }
+}
