@@ -1,4 +1,5 @@
-//! A configuration from what the kernel dumps over rtnetlink.
+//! A configuration from what the kernel dumps over rtnetlink. What means more than we know is left out, with a
+//! note: taken over without it, it would be of packets that it is not of.
 
 use super::Ip;
 use super::names::LOOPBACK;
@@ -16,6 +17,20 @@ pub const RTM_NEWLINK: u16 = 16;
 pub const RTM_NEWADDR: u16 = 20;
 /// `RTM_NEWRULE`.
 pub const RTM_NEWRULE: u16 = 32;
+
+/// What rules of a kernel ask for besides, and ours cannot (`FRA_*`), in the words of `ip rule`.
+const UNKNOWN: [(u16, &str); 10] = [
+    (12, "tun_id"),
+    (13, "suppress_ifgroup"),
+    (19, "l3mdev"),
+    (20, "uidrange"),
+    (25, "dscp"),
+    (26, "flowlabel"),
+    (27, "flowlabel"),
+    (28, "sport"),
+    (29, "dport"),
+    (30, "dscp"),
+];
 
 /// One message of a dump: its type and what follows the `nlmsghdr`.
 pub type Message = (u16, Vec<u8>);
@@ -53,7 +68,7 @@ impl Interfaces for Numbers {
 /// matter between kinds.
 ///
 /// # Errors
-/// A message is malformed.
+/// A message is malformed. What is only not understood is skipped.
 pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
     import_onto(&[], messages).map(|(ip, _, skipped)| (ip, skipped))
 }
@@ -62,7 +77,7 @@ pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
 /// or not; and the kernel's numbers of all.
 ///
 /// # Errors
-/// A message is malformed.
+/// A message is malformed. What is only not understood is skipped.
 pub fn import_onto(
     known: &[String],
     messages: &[Message],
@@ -78,14 +93,16 @@ pub fn import_onto(
     let of = |kind: u16| messages.iter().filter(move |(there, _)| *there == kind).map(|m| &m.1[..]);
     let mut links = Vec::new();
     for body in of(RTM_NEWLINK) {
-        links.extend(add_link(&mut ip, &mut numbers, body)?);
+        let added = add_link(&mut ip, &mut numbers, body);
+        links.extend(or_skip(added, || "link".to_owned(), &mut skipped)?.flatten());
     }
     for body in of(RTM_NEWADDR) {
         add_address(&mut ip, &numbers, body)?;
     }
     let mut objects = Vec::new();
     for body in of(RTM_NEWNEXTHOP) {
-        objects.push(netlink::decode_object(body, &numbers)?);
+        let object = netlink::decode_object(body, &numbers);
+        objects.extend(or_skip(object, || object_name(body), &mut skipped)?);
     }
     // Single next hops first: groups need them.
     objects.sort_by_key(|(_, config)| {
@@ -98,7 +115,9 @@ pub fn import_onto(
     }
     add_rules(&mut ip, of(RTM_NEWRULE), &mut skipped)?;
     for body in of(RTM_NEWROUTE) {
-        if let Some(route) = read_route(body, &numbers)? {
+        let route = read_route(body, &numbers);
+        let route = or_skip(route, || route_name(body, &numbers), &mut skipped)?;
+        if let Some(route) = route.flatten() {
             add_route(&mut ip, route, &mut skipped);
         }
     }
@@ -106,6 +125,36 @@ pub fn import_onto(
         ip.fib.set_link(ip.now, port, link);
     }
     Ok((ip, numbers, skipped))
+}
+
+/// What was read, or a note of why it was not understood; a message that is malformed is an error.
+fn or_skip<T>(
+    read: Result<T, NetlinkError>,
+    name: impl FnOnce() -> String,
+    skipped: &mut Skipped,
+) -> Result<Option<T>, NetlinkError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_malformed() => Err(error),
+        Err(error) => {
+            skipped.push(format!("{}: {error}", name()));
+            Ok(None)
+        }
+    }
+}
+
+fn object_name(body: &[u8]) -> String {
+    netlink::object_id(body).map_or("nexthop".to_owned(), |id| format!("nexthop id {id}"))
+}
+
+/// By where it leads to, which can be read of a route with a prefix of sources, too.
+fn route_name(body: &[u8], numbers: &Numbers) -> String {
+    let mut all_sources = body.to_vec();
+    if let Some(source_len) = all_sources.get_mut(2) {
+        *source_len = 0;
+    }
+    let route = netlink::decode_route(&all_sources, numbers);
+    route.map_or("route".to_owned(), |route| format!("route {}", route.prefix))
 }
 
 /// Adds a route that was read.
@@ -167,7 +216,7 @@ pub fn read_link(body: &[u8]) -> Result<(String, LinkState), NetlinkError> {
 /// one, or of another family.
 ///
 /// # Errors
-/// The message is malformed.
+/// The message is malformed, or not understood.
 pub fn read_route(body: &[u8], numbers: &Numbers) -> Result<Option<Route>, NetlinkError> {
     let flags = body.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     if !matches!(body.first(), Some(2 | 10)) || flags & RTM_F_CLONED != 0 {
@@ -184,6 +233,9 @@ pub fn read_route(body: &[u8], numbers: &Numbers) -> Result<Option<Route>, Netli
 /// `struct ifaddrmsg`.
 fn add_address(ip: &mut Ip, numbers: &Numbers, body: &[u8]) -> Result<(), NetlinkError> {
     let header = body.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
+    if !matches!(header[0], 2 | 10) {
+        return Ok(());
+    }
     let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
     let (mut local, mut peer) = (None, None);
     for attribute in attributes(&body[8..]) {
@@ -207,7 +259,9 @@ fn add_rules<'a>(
 ) -> Result<(), NetlinkError> {
     let mut cleared = [false; 2];
     for body in bodies {
-        let Some((v6, rule)) = read_rule(ip, body, skipped)? else { continue };
+        let read = read_rule(ip, body, skipped);
+        let read = or_skip(read, || "rule".to_owned(), skipped)?;
+        let Some((v6, rule)) = read.flatten() else { continue };
         if !std::mem::replace(&mut cleared[usize::from(v6)], true) {
             while ip.fib.delete_rule(v6, |_| true).is_ok() {}
         }
@@ -242,10 +296,12 @@ fn read_rule(
     };
     let mut rule = Rule { tos, invert: flags & INVERT != 0, ..Rule::all(0, Action::Nop) };
     let (mut table, mut target) = (u32::from(table), 0);
-    let (mut mark, mut mask) = (0, None);
+    let (mut mark, mut mask, mut unknown) = (0, 0, None);
+    // Bits beyond the length are compared by no kernel.
     let prefix = |kind: u16, value: &[u8], len: u8| -> Result<Option<Prefix>, NetlinkError> {
         let addr: IpAddr = address(kind, value)?;
-        Ok(Some(Prefix::new(addr, len)?))
+        let prefix = Prefix::containing(addr, len);
+        Ok(Some(prefix.ok_or(NetlinkError::Refused(FibError::InvalidPrefix))?))
     };
     for attribute in attributes(&body[12..]) {
         let (kind, value) = attribute?;
@@ -271,14 +327,23 @@ fn read_rule(
             10 => mark = word(kind, value)?,
             14 => rule.suppress_prefix_len = u8::try_from(word(kind, value)?).ok(),
             15 => table = word(kind, value)?,
-            16 => mask = Some(word(kind, value)?),
+            16 => mask = word(kind, value)?,
             22 => rule.protocol = value.first().copied(),
             23 => rule.src_ports = Some(range(kind, value)?),
             24 => rule.dst_ports = Some(range(kind, value)?),
-            _ => {}
+            // Realms, padding, and who made the rule: they narrow nothing.
+            11 | 18 | 21 => {}
+            13 if word(kind, value)? == u32::MAX => {}
+            _ => unknown = Some(kind),
         }
     }
-    rule.mark = mask.filter(|&mask| mask != 0).map(|mask| (mark, mask));
+    if let Some(kind) = unknown {
+        let name = UNKNOWN.iter().find(|(there, _)| *there == kind);
+        let name = name.map_or_else(|| format!("attribute {kind}"), |(_, name)| (*name).to_owned());
+        skipped.push(format!("rule {}: {name} is not supported", rule.priority));
+        return Ok(None);
+    }
+    rule.mark = Some((mark, mask)).filter(|_| mark | mask != 0);
     rule.action = match action {
         TO_TABLE => Action::Table(TableId(table)),
         GOTO => Action::Goto(target),
@@ -304,3 +369,6 @@ fn range(kind: u16, value: &[u8]) -> Result<RangeInclusive<u16>, NetlinkError> {
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

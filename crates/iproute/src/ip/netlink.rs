@@ -6,6 +6,7 @@
 
 mod object;
 
+pub(super) use object::object_id;
 pub use object::{decode_object, encode_object};
 
 use core::fmt;
@@ -74,6 +75,15 @@ pub enum NetlinkError {
     Missing(&'static str),
     /// The values are well formed, but no route or object.
     Refused(FibError),
+    /// A kernel's object that has no place here, because it would mean something else without what it says.
+    Unsupported(&'static str),
+}
+
+impl NetlinkError {
+    /// True if the message itself is broken; anything else is only not understood.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Truncated | Self::BadLength(_))
+    }
 }
 
 /// Interface numbers: the kernel's count from 1 with holes, ports do not.
@@ -93,6 +103,7 @@ impl fmt::Display for NetlinkError {
             Self::BadType(kind) => write!(f, "route type {kind} is unknown"),
             Self::Missing(what) => write!(f, "{what} is missing"),
             Self::Refused(error) => write!(f, "{error}"),
+            Self::Unsupported(what) => write!(f, "{what} is not supported"),
         }
     }
 }
@@ -173,14 +184,17 @@ fn encode_hop(hop: &NextHop, v6: bool, interfaces: &impl Interfaces) -> Vec<u8> 
 }
 
 /// The route in the body of an `RTM_NEWROUTE`. Attributes that a [`Route`] has no place for are
-/// passed over.
+/// passed over, but for the prefix of sources, without which a route would be of all packets.
 ///
 /// # Errors
 /// The message is malformed or says something that no route can be.
 pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> NetlinkResult<Route> {
     let header = message.first_chunk::<12>().ok_or(NetlinkError::Truncated)?;
-    let [family, len, _, tos, table, protocol, scope, kind, flags, ..] = *header;
+    let [family, len, source_len, tos, table, protocol, scope, kind, flags, ..] = *header;
     let v6 = is_v6(family)?;
+    if source_len != 0 {
+        return Err(NetlinkError::Unsupported("a source prefix"));
+    }
     let kind = RouteType::from_number(kind).ok_or(NetlinkError::BadType(kind))?;
     let default = if v6 { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
     let mut dst = default.addr();

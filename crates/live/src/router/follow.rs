@@ -123,8 +123,12 @@ impl Router {
     /// One route has come or gone; false if that does not go with what is here.
     fn route_told(&mut self, kind: u16, body: &[u8]) -> bool {
         let Some(following) = &mut self.following else { return false };
-        let Ok(route) = import::read_route(body, &following.numbers) else { return false };
-        let Some(route) = route else { return true };
+        let route = match import::read_route(body, &following.numbers) {
+            Ok(Some(route)) => route,
+            Ok(None) => return true,
+            // What was not understood when it came was not taken over.
+            Err(error) => return kind == RTM_DELROUTE && !error.is_malformed(),
+        };
         following.changes += 1;
         // Whether it replaces another, and its place among equals, is in the header that was cut off: where
         // there is one of this prefix, table and metric already, a dump tells.

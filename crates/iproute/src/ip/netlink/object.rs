@@ -15,6 +15,8 @@ const NHA_GROUP_TYPE: u16 = 3;
 const NHA_BLACKHOLE: u16 = 4;
 const NHA_OIF: u16 = 5;
 const NHA_GATEWAY: u16 = 6;
+/// It forwards frames of a bridge or a VXLAN, not packets.
+const NHA_FDB: u16 = 11;
 const NHA_RES_GROUP: u16 = 12;
 const RES_BUCKETS: u16 = 1;
 const RES_IDLE_TIMER: u16 = 2;
@@ -91,6 +93,7 @@ pub fn decode_object(
             NHA_GROUP => members = Some(decode_members(value)?),
             NHA_GROUP_TYPE => group_type = half(kind, value)?,
             NHA_RES_GROUP => decode_resilient(value, &mut resilient)?,
+            NHA_FDB => return Err(NetlinkError::Unsupported("fdb")),
             _ => {}
         }
     }
@@ -108,6 +111,12 @@ pub fn decode_object(
         (None, None) => return Err(NetlinkError::Missing("device")),
     };
     Ok((id, config))
+}
+
+/// The number of an object, whatever else it is.
+pub(in crate::ip) fn object_id(message: &[u8]) -> Option<u32> {
+    let mut all = attributes(message.get(8..)?).flatten();
+    all.find(|(kind, _)| *kind == NHA_ID).and_then(|(kind, value)| word(kind, value).ok())
 }
 
 fn decode_members(value: &[u8]) -> NetlinkResult<Vec<Member>> {

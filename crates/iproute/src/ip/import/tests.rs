@@ -1,0 +1,122 @@
+use super::*;
+
+const RTM_NEWNEXTHOP: u16 = netlink::RTM_NEWNEXTHOP;
+const RTM_NEWROUTE: u16 = netlink::RTM_NEWROUTE;
+
+/// A message: its fixed part, then attributes.
+fn message(kind: u16, header: &[u8], attributes: &[(u16, &[u8])]) -> Message {
+    let mut body = header.to_vec();
+    for (kind, value) in attributes {
+        body.extend((4 + value.len() as u16).to_le_bytes());
+        body.extend(kind.to_le_bytes());
+        body.extend(*value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    (kind, body)
+}
+
+/// `a1`, the kernel's interface 3, is up and has 10.0.1.1/24.
+fn router() -> Vec<Message> {
+    let link = [0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
+    vec![
+        message(RTM_NEWLINK, &link, &[(IFLA_IFNAME, b"a1\0")]),
+        message(RTM_NEWADDR, &[2, 24, 0, 0, 3, 0, 0, 0], &[(IFA_LOCAL, &[10, 0, 1, 1])]),
+        message(
+            RTM_NEWROUTE,
+            &[2, 24, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0],
+            &[(1, &[10, 0, 1, 0]), (4, &[3, 0, 0, 0])],
+        ),
+    ]
+}
+
+/// A rule of IPv4 that leads to table 100, with a priority of 12.
+fn rule(from_len: u8, attributes: &[(u16, &[u8])]) -> Message {
+    let all = [&[(6u16, &[12, 0, 0, 0][..]), (15, &[100, 0, 0, 0])], attributes].concat();
+    message(RTM_NEWRULE, &[2, 0, from_len, 0, 100, 0, 0, 1, 0, 0, 0, 0], &all)
+}
+
+fn taken(one: Message) -> (Ip, Skipped) {
+    let mut messages = router();
+    messages.push(one);
+    import(&messages).expect("nothing is malformed")
+}
+
+/// `ip nexthop add id 9 via 10.0.0.9 fdb`, and a group of such.
+#[test]
+fn objects_that_forward_frames_are_skipped() {
+    let hop: [(u16, &[u8]); 3] = [(1, &[9, 0, 0, 0]), (6, &[10, 0, 0, 9]), (11, &[])];
+    let group: [(u16, &[u8]); 3] = [(1, &[9, 0, 0, 0]), (2, &[8, 0, 0, 0, 0, 0, 0, 0]), (11, &[])];
+    for attributes in [hop, group] {
+        let object = message(RTM_NEWNEXTHOP, &[2, 253, 0, 0, 0, 0, 0, 0], &attributes);
+        let (ip, skipped) = taken(object);
+        assert!(ip.fib.objects().get(9).is_none());
+        assert_eq!(skipped, ["nexthop id 9: fdb is not supported"]);
+    }
+}
+
+#[test]
+fn only_what_is_malformed_ends_an_import() {
+    let bare = message(RTM_NEWNEXTHOP, &[2, 0, 0, 0, 0, 0, 0, 0], &[(1, &[7, 0, 0, 0])]);
+    let strange = message(RTM_NEWROUTE, &[2, 0, 0, 0, 254, 4, 0, 99, 0, 0, 0, 0], &[]);
+    let too_long = rule(33, &[(2, &[10, 0, 0, 0])]);
+    let nameless = message(RTM_NEWLINK, &[0; 16], &[]);
+    for (one, note) in [
+        (bare, "nexthop id 7: device is missing"),
+        (strange, "route: route type 99 is unknown"),
+        (too_long, "rule: Error: Invalid prefix for given prefix length."),
+        (nameless, "link: interface name is missing"),
+    ] {
+        let (mut ip, skipped) = taken(one);
+        assert_eq!(skipped, [note]);
+        assert!(ip.run("route show").unwrap().contains("10.0.1.0/24 dev a1"), "{note}");
+    }
+    // An address of MCTP is one byte.
+    let (_, skipped) = taken(message(RTM_NEWADDR, &[45, 0, 0, 0, 3, 0, 0, 0], &[(2, &[8])]));
+    assert_eq!(skipped, [""; 0]);
+    for mut bent in [rule(8, &[(2, &[10, 0, 0])]), rule(0, &[])] {
+        bent.1.pop();
+        assert!(import(&[bent]).is_err());
+    }
+}
+
+/// `ip rule add pref 12 from 10.0.0.5/8 table 100`: a kernel keeps the bits, and does not look at them.
+#[test]
+fn bits_beyond_the_length_are_no_part_of_a_rule() {
+    let (mut ip, skipped) = taken(rule(8, &[(2, &[10, 0, 0, 5])]));
+    assert_eq!(skipped, [""; 0]);
+    assert_eq!(ip.run("rule show").unwrap(), "12:\tfrom 10.0.0.0/8 lookup 100\n");
+}
+
+#[test]
+fn a_rule_with_a_condition_that_we_do_not_know_is_skipped() {
+    for (kind, value, note) in [
+        (12, &[0, 0, 0, 0, 0, 0, 0, 1][..], "tun_id"),
+        (13, &[1, 0, 0, 0], "suppress_ifgroup"),
+        (19, &[1], "l3mdev"),
+        (20, &[232, 3, 0, 0, 232, 3, 0, 0], "uidrange"),
+        (25, &[8], "dscp"),
+        (99, &[], "attribute 99"),
+    ] {
+        let (mut ip, skipped) = taken(rule(0, &[(kind, value)]));
+        assert_eq!(skipped, [format!("rule 12: {note} is not supported")]);
+        assert!(!ip.run("rule show").unwrap().contains("lookup 100"), "{note}");
+    }
+    // Neither narrows: no group suppressed, realms, and who made it.
+    let (mut ip, skipped) =
+        taken(rule(0, &[(13, &[255; 4]), (11, &[1, 0, 0, 0]), (21, &[4]), (14, &[255; 4])]));
+    assert_eq!(skipped, [""; 0]);
+    assert_eq!(ip.run("rule show").unwrap(), "12:\tfrom all lookup 100\n");
+}
+
+/// `ip -6 route add 2001:dc4::/32 from 2001:db8::/32 dev a1`
+#[test]
+fn a_route_from_a_source_prefix_is_skipped() {
+    let (mut to, mut from) = ([0; 16], [0; 16]);
+    to[..4].copy_from_slice(&[0x20, 1, 0x0d, 0xc4]);
+    from[..4].copy_from_slice(&[0x20, 1, 0x0d, 0xb8]);
+    let header = [10, 32, 32, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+    let route = message(RTM_NEWROUTE, &header, &[(1, &to), (2, &from), (4, &[3, 0, 0, 0])]);
+    let (mut ip, skipped) = taken(route);
+    assert_eq!(skipped, ["route 2001:dc4::/32: a source prefix is not supported"]);
+    assert_eq!(ip.run("-6 route show").unwrap(), "");
+}
