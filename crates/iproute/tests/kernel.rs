@@ -142,6 +142,19 @@ rule del priority 51
 rule del from 10.8.0.0/16
 rule del priority 54
 rule del from all goto 32766
+-6 rule add from 10.0.0.0/8 table 7
+-4 rule add to fd00::/8 table 7
+-6 route add 60.0.0.0/8 via 10.0.1.2
+-6 route add default via 10.0.1.2
+-6 route add fd60::/64 nexthop via 10.0.1.2 nexthop via fd00:2::2
+-4 route add fd60::/64 via fd00:1::2
+-4 route add 61.0.0.0/8 via 10.0.1.2 src fd00:1::1
+-4 route add 61.0.0.0/8 via inet6 fd00:1::2 dev a1
+-6 nexthop add id 90 via 10.0.1.9 dev a1
+-4 nexthop add id 90 via fd00:1::9 dev a1
+-4 address add fd05::1/64 dev a1
+-6 address add 10.5.0.1/24 dev a1
+-6 address del 10.0.1.1/24 dev a1
 ";
 
 /// Asked of both at the end; the answers must be equal.
@@ -166,6 +179,9 @@ nexthop show
 -d nexthop show
 nexthop show id 20
 nexthop show id 99
+-6 nexthop show
+-4 nexthop show
+-6 nexthop show id 1
 route get 198.18.1.1 from 10.9.1.1 iif in0
 -j route get 198.18.1.1 from 10.9.1.1 iif in0
 route get 1.2.3.4

@@ -16,15 +16,15 @@ impl Ip {
     pub(super) fn address(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "address", &["add", "show", "del"])? {
             "show" => self.address_show(words, options),
-            "del" => self.address_del(words),
-            _ => self.address_add(words),
+            "del" => self.address_del(words, options.family()),
+            _ => self.address_add(words, options.family()),
         }
     }
 
     /// `ADDR[/LEN] dev NAME`; was a length said?
-    fn read_address(&self, words: &mut Words<'_>) -> IpResult<(Own, bool)> {
+    fn read_address(&self, words: &mut Words<'_>, family: Option<bool>) -> IpResult<(Own, bool)> {
         let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
-        let (addr, len) = names::loose_prefix(word, false)?;
+        let (addr, len) = names::loose_prefix(word, family)?;
         let dev = words.next().ok_or_else(|| words.ended("\"dev\" is missing"))?;
         if dev.text != "dev" {
             return Err(dev.unknown("address", &["dev"]).into());
@@ -34,8 +34,8 @@ impl Ip {
     }
 
     /// The address becomes local, its prefix on-link.
-    fn address_add(&mut self, words: &mut Words<'_>) -> IpResult<String> {
-        let (Own { port, addr, len }, _) = self.read_address(words)?;
+    fn address_add(&mut self, words: &mut Words<'_>, family: Option<bool>) -> IpResult<String> {
+        let (Own { port, addr, len }, _) = self.read_address(words, family)?;
         let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
         self.refuse_same_address(addr, len, port)?;
         for route in routes_of_address(addr, net, port) {

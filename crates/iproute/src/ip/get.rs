@@ -23,7 +23,7 @@ struct Question {
 
 impl Ip {
     pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
-        let asked = self.read_question(words)?;
+        let asked = self.read_question(words, options.family())?;
         if asked.fibmatch {
             let found = self.fib.matching(&asked.key);
             let route =
@@ -65,14 +65,15 @@ impl Ip {
         })
     }
 
-    fn read_question(&self, words: &mut Words<'_>) -> Result<Question> {
+    /// The first address tells the family of the other, unless `-4` or `-6` did.
+    fn read_question(&self, words: &mut Words<'_>, mut family: Option<bool>) -> Result<Question> {
         let mut asked = None;
         let mut from = None;
         let (mut mark, mut fibmatch) = (false, false);
         let mut key = RouteKey::to(IpAddr::from([0, 0, 0, 0]));
         while let Some(word) = words.next() {
             match word.text {
-                "from" => from = Some(host(words.value(word)?)?),
+                "from" => from = Some(host(words.value(word)?, &mut family)?),
                 "iif" => {
                     let port = self.devices.read(words.value(word)?)?;
                     key.iif = Some(port).filter(|&port| port != super::LOOPBACK);
@@ -87,9 +88,10 @@ impl Ip {
                 "sport" => key.src_port = port(words.value(word)?)?,
                 "dport" => key.dst_port = port(words.value(word)?)?,
                 "fibmatch" => fibmatch = true,
-                "to" => asked = Some(host(words.value(word)?)?),
+                "to" => asked = Some(host(words.value(word)?, &mut family)?),
                 _ if asked.is_none() => {
-                    asked = Some(host(word).map_err(|error| with_nearest(error, word))?);
+                    let read = host(word, &mut family);
+                    asked = Some(read.map_err(|error| with_nearest(error, word))?);
                 }
                 _ => return Err(word.unknown("route get", &WORDS)),
             }
@@ -242,8 +244,9 @@ impl Ip {
     }
 }
 
-fn host(word: Word<'_>) -> Result<IpAddr> {
-    let (addr, _) = names::loose_prefix(word, false)?;
+fn host(word: Word<'_>, family: &mut Option<bool>) -> Result<IpAddr> {
+    let (addr, _) = names::loose_prefix(word, *family)?;
+    *family = Some(addr.is_ipv6());
     Ok(addr)
 }
 

@@ -231,12 +231,27 @@ pub(super) fn number(word: Word<'_>, what: &str) -> Result<u32> {
     parse_number(word.text).ok_or_else(|| invalid(word, what, None))
 }
 
-/// An address of any family.
-pub(super) fn address(word: Word<'_>) -> Result<IpAddr> {
-    parse_address(word.text).ok_or_else(|| {
-        let message = format!("any valid address is expected rather than \"{}\".", word.text);
+/// An address, of one family if `family` says which (is it IPv6?).
+pub(super) fn address(word: Word<'_>, family: Option<bool>) -> Result<IpAddr> {
+    let addr = parse_address(word.text).filter(|addr| is_of(*addr, family));
+    addr.ok_or_else(|| {
+        let family = family_name(family);
+        let message = format!("{family} address is expected rather than \"{}\".", word.text);
         word.error(message, None)
     })
+}
+
+fn is_of(addr: IpAddr, family: Option<bool>) -> bool {
+    family.is_none_or(|v6| v6 == addr.is_ipv6())
+}
+
+/// `family_name_verbose()`
+fn family_name(family: Option<bool>) -> &'static str {
+    match family {
+        None => "any valid",
+        Some(false) => "inet",
+        Some(true) => "inet6",
+    }
 }
 
 /// An address as `get_addr_1` reads it: what an IPv4 address lacks at its end is zero, and its parts are
@@ -264,21 +279,23 @@ fn parse_length(text: &str) -> Option<u8> {
     is_mask.then_some(bits.leading_ones() as u8)
 }
 
-/// A prefix whose host bits need not be zero, or `default`/`all` of the family.
-pub(super) fn loose_prefix(word: Word<'_>, v6: bool) -> Result<(IpAddr, u8)> {
+/// A prefix whose host bits need not be zero, or `default`/`all`, which is IPv4's unless IPv6 is meant; of one
+/// family if `family` says which (is it IPv6?).
+pub(super) fn loose_prefix(word: Word<'_>, family: Option<bool>) -> Result<(IpAddr, u8)> {
     let wrong = || {
-        let message = format!("any valid prefix is expected rather than \"{}\".", word.text);
+        let family = family_name(family);
+        let message = format!("{family} prefix is expected rather than \"{}\".", word.text);
         word.error(message, None)
     };
     if matches!(word.text, "default" | "all" | "any") {
-        let default = if v6 { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
+        let default = if family == Some(true) { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
         return Ok((default.addr(), 0));
     }
     let (addr, len) = match word.text.split_once('/') {
         Some((addr, len)) => (addr, Some(len)),
         None => (word.text, None),
     };
-    let addr = parse_address(addr).ok_or_else(wrong)?;
+    let addr = parse_address(addr).filter(|addr| is_of(*addr, family)).ok_or_else(wrong)?;
     let width = if addr.is_ipv4() { 32 } else { 128 };
     let len = match len {
         Some(len) => parse_length(len).ok_or_else(wrong)?,

@@ -43,11 +43,11 @@ impl Ip {
         let verbs = ["add", "replace", "del", "show", "get", "bucket", "flush"];
         match verb(words, "nexthop", &verbs)? {
             "add" => {
-                let (id, config) = self.read_object(words)?;
+                let (id, config) = self.read_object(words, options.family())?;
                 self.fib.add_object(self.now, id, config)?;
             }
             "replace" => {
-                let (id, config) = self.read_object(words)?;
+                let (id, config) = self.read_object(words, options.family())?;
                 self.fib.replace_object(self.now, id, config)?;
             }
             "del" => {
@@ -61,7 +61,9 @@ impl Ip {
             }
             "bucket" => return self.bucket_show(words, options),
             "flush" => {
-                let ids: Vec<u32> = self.fib.objects().iter().map(|(id, _)| id).collect();
+                let objects = self.fib.objects().iter();
+                let its = objects.filter(|(_, object)| is_of(object, options.family()));
+                let ids: Vec<u32> = its.map(|(id, _)| id).collect();
                 for id in ids {
                     if self.fib.objects().get(id).is_some() {
                         self.fib.delete_object(self.now, id)?;
@@ -92,6 +94,7 @@ impl Ip {
             .objects()
             .iter()
             .filter(|(there, _)| id.is_none_or(|id| id == *there))
+            .filter(|(_, object)| id.is_some() || is_of(object, options.family()))
             .filter(|(_, object)| port.is_none() || on(object))
             .filter(|(_, object)| !groups || !object.members().is_empty())
             .collect();
@@ -239,12 +242,16 @@ impl Ip {
         Ok(if options.json { list(&lines) } else { lines.concat() })
     }
 
-    fn read_object(&self, words: &mut Words<'_>) -> IpResult<(u32, ObjectConfig)> {
+    fn read_object(
+        &self,
+        words: &mut Words<'_>,
+        family: Option<bool>,
+    ) -> IpResult<(u32, ObjectConfig)> {
         let mut said = ObjectWords::default();
         while let Some(word) = words.next() {
             match word.text {
                 "id" => said.id = Some(names::number(words.value(word)?, "invalid id value")?),
-                "via" => said.gateway = Some(read_gateway(words, word)?),
+                "via" => said.gateway = Some(read_gateway(words, word, family)?),
                 "dev" => said.port = Some(self.devices.read(words.value(word)?)?),
                 "onlink" => said.onlink = true,
                 "blackhole" => said.blackhole = true,
@@ -298,6 +305,16 @@ impl Ip {
             self.reach(gateway, Some(port))?;
         }
         Ok(ObjectConfig::Hop(NextHop { hop: Hop { port, gateway }, weight: 1, onlink }))
+    }
+}
+
+/// The family of an object is that of its gateway, without one IPv4; a group has none (`nh_dump_filtered`).
+fn is_of(object: &NextHopObject, family: Option<bool>) -> bool {
+    let Some(v6) = family else { return true };
+    match object.config() {
+        ObjectConfig::Hop(hop) => v6 == hop.hop.gateway.is_some_and(|gateway| gateway.is_ipv6()),
+        ObjectConfig::Blackhole => !v6,
+        ObjectConfig::Group(_) | ObjectConfig::Resilient(..) => false,
     }
 }
 

@@ -113,12 +113,13 @@ impl Ip {
     /// Reads `[TYPE] PREFIX …` to the end.
     pub(super) fn read_route(&self, words: &mut Words<'_>, options: Options) -> Result<RouteWords> {
         let mut said = RouteWords::default();
+        let family = options.family();
         while let Some(word) = words.next() {
             if metrics::read(&mut said.metrics, word, words)? {
                 continue;
             }
             match word.text {
-                "via" => said.single.gateway = Some(read_gateway(words, word)?),
+                "via" => said.single.gateway = Some(read_gateway(words, word, family)?),
                 "dev" | "oif" => said.single.port = Some(self.devices.read(words.value(word)?)?),
                 "onlink" => said.single.onlink = true,
                 "table" => said.table = Some(names::table(words.value(word)?)?),
@@ -129,27 +130,27 @@ impl Ip {
                     said.metric = Some(names::number(words.value(word)?, what)?);
                 }
                 "tos" | "dsfield" => said.tos = read_tos(words.value(word)?)?,
-                "src" => said.prefsrc = Some(names::address(words.value(word)?)?),
+                "src" => said.prefsrc = Some(names::address(words.value(word)?, family)?),
                 "features" => said.features = read_features(words, word)?,
                 "nhid" => {
                     said.object =
                         Some(names::number(words.value(word)?, "\"id\" value is invalid")?);
                 }
                 "mp_algo" => said.algorithm = names::algorithm(words.value(word)?)?,
-                "nexthop" => said.hops.push(self.read_hop(words)?),
+                "nexthop" => said.hops.push(self.read_hop(words, family)?),
                 // A file keeps these, as `ip route save` would; they choose nothing here.
                 "pref" | "proto_info" => drop(words.value(word)?),
                 "to" if said.prefix.is_none() => {
                     let value = words.value(word)?;
-                    said.prefix = Some(read_prefix(value, options.v6)?);
+                    said.prefix = Some(read_prefix(value, family)?);
                 }
                 text if said.prefix.is_none() && said.kind.is_none() => {
                     match names::route_type(text) {
                         Some(kind) => said.kind = Some(kind),
-                        None => said.prefix = Some(read_prefix(word, options.v6)?),
+                        None => said.prefix = Some(read_prefix(word, family)?),
                     }
                 }
-                _ if said.prefix.is_none() => said.prefix = Some(read_prefix(word, options.v6)?),
+                _ if said.prefix.is_none() => said.prefix = Some(read_prefix(word, family)?),
                 text => {
                     let known = [&WORDS[..], &metrics::WORDS].concat();
                     let nearest = word.unknown("route", &known).nearest;
@@ -164,12 +165,12 @@ impl Ip {
     }
 
     /// What follows `nexthop`, up to the next one.
-    fn read_hop(&self, words: &mut Words<'_>) -> Result<HopWords> {
+    fn read_hop(&self, words: &mut Words<'_>, family: Option<bool>) -> Result<HopWords> {
         let mut hop = HopWords { weight: 1, ..HopWords::default() };
         while let Some(word) = words.peek().filter(|word| word.text != "nexthop") {
             words.next();
             match word.text {
-                "via" => hop.gateway = Some(read_gateway(words, word)?),
+                "via" => hop.gateway = Some(read_gateway(words, word, family)?),
                 "dev" => hop.port = Some(self.devices.read(words.value(word)?)?),
                 "weight" => hop.weight = read_weight(words.value(word)?)?,
                 "onlink" => hop.onlink = true,
@@ -364,17 +365,22 @@ fn settle_default(said: &mut RouteWords) {
     }
 }
 
-/// What follows `via`: an address, or a family and an address.
-pub(super) fn read_gateway(words: &mut Words<'_>, via: Word<'_>) -> Result<IpAddr> {
+/// What follows `via`: an address of the family that is meant, or a family and an address.
+pub(super) fn read_gateway(
+    words: &mut Words<'_>,
+    via: Word<'_>,
+    mut family: Option<bool>,
+) -> Result<IpAddr> {
     let mut word = words.value(via)?;
     if matches!(word.text, "inet" | "inet6") {
+        family = Some(word.text == "inet6");
         word = words.value(via)?;
     }
-    names::address(word)
+    names::address(word, family)
 }
 
-fn read_prefix(word: Word<'_>, v6: bool) -> Result<Prefix> {
-    let (addr, len) = names::loose_prefix(word, v6)?;
+fn read_prefix(word: Word<'_>, family: Option<bool>) -> Result<Prefix> {
+    let (addr, len) = names::loose_prefix(word, family)?;
     Prefix::new(addr, len)
         .map_err(|_| word.error("Invalid prefix for given prefix length.".to_owned(), None))
 }

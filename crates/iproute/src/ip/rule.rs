@@ -38,7 +38,8 @@ const WORDS: [&str; 23] = [
 /// A rule as its words describe it.
 struct RuleWords {
     rule: Rule,
-    v6: bool,
+    /// Is it IPv6? `-4`, `-6` or the first prefix says so.
+    family: Option<bool>,
     priority: Option<u32>,
     action: Option<Action>,
 }
@@ -50,13 +51,13 @@ impl Ip {
             "flush" => while self.fib.delete_rule(options.v6, |rule| rule.priority != 0).is_ok() {},
             "add" => {
                 let said = self.read_rule(words, options)?;
-                let priority = said.priority.unwrap_or_else(|| self.free_priority(said.v6));
+                let priority = said.priority.unwrap_or_else(|| self.free_priority(said.is_v6()));
                 let action = said.action.unwrap_or(Action::Table(TableId::MAIN));
-                self.fib.add_rule(said.v6, Rule { priority, action, ..said.rule })?;
+                self.fib.add_rule(said.is_v6(), Rule { priority, action, ..said.rule })?;
             }
             _ => {
                 let said = self.read_rule(words, options)?;
-                self.fib.delete_rule(said.v6, |rule| said.fits(rule))?;
+                self.fib.delete_rule(said.is_v6(), |rule| said.fits(rule))?;
             }
         }
         Ok(String::new())
@@ -71,15 +72,15 @@ impl Ip {
     fn read_rule(&self, words: &mut Words<'_>, options: Options) -> Result<RuleWords> {
         let mut said = RuleWords {
             rule: Rule::all(0, Action::Nop),
-            v6: options.v6,
+            family: options.family(),
             priority: None,
             action: None,
         };
         while let Some(word) = words.next() {
             match word.text {
                 "not" => said.rule.invert = true,
-                "from" => said.rule.from = read_prefix(words.value(word)?, &mut said.v6)?,
-                "to" => said.rule.to = read_prefix(words.value(word)?, &mut said.v6)?,
+                "from" => said.rule.from = read_prefix(words.value(word)?, &mut said.family)?,
+                "to" => said.rule.to = read_prefix(words.value(word)?, &mut said.family)?,
                 "fwmark" => said.rule.mark = Some(read_mark(words.value(word)?)?),
                 "iif" | "dev" => {
                     let port = self.devices.read(words.value(word)?)?;
@@ -273,6 +274,10 @@ impl Ip {
 }
 
 impl RuleWords {
+    fn is_v6(&self) -> bool {
+        self.family == Some(true)
+    }
+
     /// True if the rule has everything that was said.
     fn fits(&self, rule: &Rule) -> bool {
         let said = &self.rule;
@@ -308,12 +313,12 @@ fn prefix_json(object: Object, key: &str, prefix: Prefix) -> Object {
 }
 
 /// `all` is no condition; a prefix also tells the family.
-fn read_prefix(word: Word<'_>, v6: &mut bool) -> Result<Option<Prefix>> {
-    let (addr, len) = names::loose_prefix(word, *v6)?;
+fn read_prefix(word: Word<'_>, family: &mut Option<bool>) -> Result<Option<Prefix>> {
+    let (addr, len) = names::loose_prefix(word, *family)?;
     if len == 0 {
         return Ok(None);
     }
-    *v6 = addr.is_ipv6();
+    *family = Some(addr.is_ipv6());
     let wrong = |_: FibError| word.error("RTNETLINK answers: Invalid argument".to_owned(), None);
     Prefix::new(addr, len).map(Some).map_err(wrong)
 }

@@ -74,7 +74,7 @@ impl Ip {
                     selector.table = if all { None } else { Some(names::table(value)?) };
                 }
                 "dev" | "oif" => selector.port = Some(self.devices.read(words.value(word)?)?),
-                "via" => selector.gateway = Some(read_gateway(words, word)?),
+                "via" => selector.gateway = Some(read_gateway(words, word, options.family())?),
                 "proto" | "protocol" => {
                     selector.protocol = Some(names::protocol(words.value(word)?)?);
                 }
@@ -92,7 +92,7 @@ impl Ip {
                         "exact" | "to" => (Relation::Same, words.value(word)?),
                         _ => (Relation::Same, word),
                     };
-                    let (addr, len) = names::loose_prefix(value, options.v6)?;
+                    let (addr, len) = names::loose_prefix(value, options.family())?;
                     selector.v6 = addr.is_ipv6();
                     let prefix = Prefix::containing(addr, len);
                     selector.prefix = prefix.map(|prefix| (relation, prefix));

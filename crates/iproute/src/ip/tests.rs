@@ -1,3 +1,5 @@
+mod family;
+
 use super::*;
 
 /// A router with three interfaces and their subnets.

@@ -13,8 +13,12 @@ const NOT_THERE: IpError = IpError::Answer("RTNETLINK answers: Cannot assign req
 impl Ip {
     /// `ip address del ADDR[/LEN] dev NAME`. Without a length the first IPv4 address goes that is so, whatever its
     /// own (`inet_rtm_deladdr` without `IFA_ADDRESS`); IPv6 takes 128 for it.
-    pub(super) fn address_del(&mut self, words: &mut Words<'_>) -> IpResult<String> {
-        let (own, said_length) = self.read_address(words)?;
+    pub(super) fn address_del(
+        &mut self,
+        words: &mut Words<'_>,
+        family: Option<bool>,
+    ) -> IpResult<String> {
+        let (own, said_length) = self.read_address(words, family)?;
         let any_length = own.addr.is_ipv4() && !said_length;
         let there = self.devices.addresses(own.port).iter();
         let mut fitting =
