@@ -142,6 +142,10 @@ rule del priority 51
 rule del from 10.8.0.0/16
 rule del priority 54
 rule del from all goto 32766
+rule add fwmark 0 table 110
+rule add fwmark 0/0xff table 111
+rule add fwmark 0x10/0 table 112
+rule add fwmark 0/0 table 113
 -6 rule add from 10.0.0.0/8 table 7
 -4 rule add to fd00::/8 table 7
 -6 route add 60.0.0.0/8 via 10.0.1.2
@@ -174,6 +178,24 @@ route show type blackhole
 rule show
 -j rule show
 -6 rule show
+rule show from 10.0.0.0/8
+rule show from all
+rule show to 203.0.113.0/24
+rule show 203.0.0.0/16
+rule show to 203.0.113.7
+rule show not
+rule show table main
+-j rule show table 110
+rule show priority 32766
+rule show fwmark 0x10
+rule show fwmark 0/0xff
+rule show iif lo
+rule show iif a9
+rule show oif a2
+rule show ipproto tcp
+rule show dport 8000-8999
+rule show sport 53 ipproto udp
+rule show tos 0x10
 nexthop show
 -j nexthop show
 -d nexthop show

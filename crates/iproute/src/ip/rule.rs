@@ -1,5 +1,7 @@
 //! `ip rule add|del|show`.
 
+mod select;
+
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK, invalid};
 use super::route::read_tos;
@@ -8,6 +10,7 @@ use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::ops::RangeInclusive;
 use datapath::fib::{Action, FibError, InputPort, Prefix, Rule, TableId};
+use select::Selector;
 
 const WORDS: [&str; 23] = [
     "protocol",
@@ -47,7 +50,7 @@ struct RuleWords {
 impl Ip {
     pub(super) fn rule(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "rule", &["add", "del", "show", "flush"])? {
-            "show" => return Ok(self.rule_show(options)),
+            "show" => return Ok(self.rule_show(words, options)?),
             "flush" => while self.fib.delete_rule(options.v6, |rule| rule.priority != 0).is_ok() {},
             "add" => {
                 let said = self.read_rule(words, options)?;
@@ -81,7 +84,7 @@ impl Ip {
                 "not" => said.rule.invert = true,
                 "from" => said.rule.from = read_prefix(words.value(word)?, &mut said.family)?,
                 "to" => said.rule.to = read_prefix(words.value(word)?, &mut said.family)?,
-                "fwmark" => said.rule.mark = Some(read_mark(words.value(word)?)?),
+                "fwmark" => said.rule.mark = read_mark(words.value(word)?)?,
                 "iif" | "dev" => {
                     let port = self.devices.read(words.value(word)?)?;
                     let loopback = port == LOOPBACK;
@@ -123,13 +126,15 @@ impl Ip {
         Ok(said)
     }
 
-    fn rule_show(&self, options: Options) -> String {
+    fn rule_show(&self, words: &mut Words<'_>, options: Options) -> Result<String> {
+        let selector = Selector::read(words, &self.devices, options.v6)?;
         let rules = self.fib.rules(options.v6);
+        let shown = rules.iter().filter(|rule| selector.fits(rule));
         if options.json {
-            let rules: Vec<String> = rules.iter().map(|rule| self.rule_json(rule, rules)).collect();
-            return list(&rules);
+            let shown: Vec<String> = shown.map(|rule| self.rule_json(rule, rules)).collect();
+            return Ok(list(&shown));
         }
-        rules.iter().map(|rule| self.rule_text(rule, rules)).collect()
+        Ok(shown.map(|rule| self.rule_text(rule, rules)).collect())
     }
 
     pub(super) fn rule_text(&self, rule: &Rule, rules: &[Rule]) -> String {
@@ -162,10 +167,10 @@ impl Ip {
         }
         match mark {
             Some((mark, u32::MAX)) => {
-                let _ = write!(out, " fwmark {mark:#x}");
+                let _ = write!(out, " fwmark {}", hex(*mark));
             }
             Some((mark, mask)) => {
-                let _ = write!(out, " fwmark {mark:#x}/{mask:#x}");
+                let _ = write!(out, " fwmark {}/{}", hex(*mark), hex(*mask));
             }
             None => {}
         }
@@ -222,9 +227,9 @@ impl Ip {
             object = object.text("tos", &format!("{:#04x}", rule.tos));
         }
         if let Some((mark, mask)) = rule.mark {
-            object = object.text("fwmark", &format!("{mark:#x}"));
+            object = object.text("fwmark", &hex(mark));
             if mask != u32::MAX {
-                object = object.text("fwmask", &format!("{mask:#x}"));
+                object = object.text("fwmask", &hex(mask));
             }
         }
         if let Some(iif) = rule.iif {
@@ -323,14 +328,21 @@ fn read_prefix(word: Word<'_>, family: &mut Option<bool>) -> Result<Option<Prefi
     Prefix::new(addr, len).map(Some).map_err(wrong)
 }
 
-/// `MARK` or `MARK/MASK`.
-fn read_mark(word: Word<'_>) -> Result<(u32, u32)> {
+/// As C prints `%#x`: zero has no base.
+fn hex(number: u32) -> String {
+    if number == 0 { "0".to_owned() } else { format!("{number:#x}") }
+}
+
+/// `MARK` or `MARK/MASK`; a mark of zero alone is no condition (`fib_nl2rule`).
+fn read_mark(word: Word<'_>) -> Result<Option<(u32, u32)>> {
     let (mark, mask) = match word.text.split_once('/') {
         Some((mark, mask)) => (mark, names::parse_number(mask)),
         None => (word.text, Some(u32::MAX)),
     };
-    let mark = names::parse_number(mark);
-    mark.zip(mask).ok_or_else(|| invalid(word, "fwmark value is invalid", None))
+    let read = names::parse_number(mark).zip(mask);
+    let (mark, mask) = read.ok_or_else(|| invalid(word, "fwmark value is invalid", None))?;
+    let alone = !word.text.contains('/');
+    Ok(Some((mark, mask)).filter(|_| mark != 0 || mask != 0 && !alone))
 }
 
 /// `PORT` or `FIRST-LAST`.

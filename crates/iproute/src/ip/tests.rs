@@ -1,4 +1,5 @@
 mod family;
+mod rules;
 
 use super::*;
 
