@@ -114,6 +114,26 @@ route add 34.0.0.0/8 nhid 10 via 10.0.1.2
 -6 route add blackhole fd46::/64
 -6 route add unreachable fd47::/64
 -6 route add fd77::/64 nhid 5
+-6 nexthop add id 30 dev a3
+-6 nexthop add id 31 blackhole
+-6 nexthop add id 32 group 5
+nexthop add id 33 group 5/1
+nexthop add id 34 group 5/30
+-6 route add fd78::/64 nhid 1
+-6 route add fd78::/64 nhid 3
+-6 route add fd78::/64 nhid 4
+-6 route add fd78::/64 nhid 33
+-6 route add fd78::/64 nhid 34
+-6 route add fd79::/64 nhid 30
+-6 route add fd7a::/64 nhid 31
+-6 route replace fd7a::/64 nhid 4
+route add 35.0.0.0/8 nhid 5
+route del 35.0.0.0/8
+route add 36.0.0.0/8 nhid 30
+nexthop replace id 30 dev a3
+nexthop replace id 34 group 1/5
+nexthop replace id 31 blackhole
+-6 nexthop replace id 30 dev a2
 route add 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
 route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
 route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 66
@@ -122,6 +142,9 @@ route add 22.0.0.0/8 nexthop dev a3
 -6 route add fd50::/64 nexthop via fd00:1::2 weight 65
 -6 route append fd50::/64 nexthop via fd00:2::2 weight 3
 -6 route add fd51::/64 nexthop via fd00:1::2 weight 65
+-6 route add unreachable 2001:dbc::/32
+-6 route add prohibit 2001:dbc:1::/48
+-6 route flush root 2001:dbc::/32
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add to 203.0.113.0/24 prohibit pref 101

@@ -101,8 +101,7 @@ impl Fib {
         }
         let hops = match &route.target {
             Target::Hops(hops) => hops,
-            Target::Object(id) if self.objects.get(*id).is_some() => return Ok(route),
-            Target::Object(_) => return Err(FibError::NoSuchObject),
+            Target::Object(id) => return self.check_object(*id, &route).map(|()| route),
         };
         if hops.is_empty() != route.kind.is_refusal() {
             return Err(FibError::InvalidNextHops);
@@ -113,6 +112,18 @@ impl Fib {
             }
         }
         Ok(route)
+    }
+
+    /// An object must be there, and IPv6 uses none of IPv4; IPv4 may use one of IPv6
+    /// (`fib_check_nexthop`, `fib6_check_nexthop`).
+    fn check_object(&self, id: u32, route: &Route) -> Result<(), FibError> {
+        if self.objects.get(id).is_none() {
+            return Err(FibError::NoSuchObject);
+        }
+        if route.prefix.addr().is_ipv6() && self.objects.has_v4(id) {
+            return Err(FibError::Ipv4ObjectInIpv6);
+        }
+        Ok(())
     }
 
     pub(super) fn aliases(&self, prefix: Prefix, table: TableId) -> impl Iterator<Item = &Alias> {

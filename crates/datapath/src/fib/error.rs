@@ -23,6 +23,8 @@ pub enum FibError {
     InvalidWeight,
     /// The route refers to a next-hop object that does not exist.
     NoSuchObject,
+    /// An IPv6 route uses an object of IPv4, or a group with such a member.
+    Ipv4ObjectInIpv6,
     /// A group names a member that does not exist.
     NoSuchMember,
     /// A group names a member twice.
@@ -70,6 +72,9 @@ impl fmt::Display for FibError {
             ),
             Self::InvalidWeight => write!(f, "Error: Invalid weight."),
             Self::NoSuchObject => write!(f, "Error: Nexthop id does not exist."),
+            Self::Ipv4ObjectInIpv6 => {
+                write!(f, "Error: IPv6 routes can not use an IPv4 nexthop.")
+            }
             Self::NoSuchMember => write!(f, "Error: Invalid nexthop id."),
             Self::RepeatedMember => {
                 write!(f, "Error: Nexthop id can not be used twice in a group.")

@@ -35,15 +35,28 @@ impl Fib {
         self.objects.update(now, |path| apply_link_of_object(links, path));
     }
 
-    /// `ip nexthop add`.
+    /// `ip nexthop add`. Without a gateway it serves routes of both families.
     pub fn add_object(
         &mut self,
         now: Instant,
         id: u32,
         config: ObjectConfig,
     ) -> Result<(), FibError> {
+        self.add_object_of(now, id, config, None)
+    }
+
+    /// The same, where a family was said: IPv6 routes use no object of IPv4 ([`Object::v6`]).
+    ///
+    /// [`Object::v6`]: super::nexthop::Object::v6
+    pub fn add_object_of(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+        v6: Option<bool>,
+    ) -> Result<(), FibError> {
         let links = &self.links;
-        self.objects.add(now, id, config, |path| apply_link_of_object(links, path))
+        self.objects.add(now, id, config, v6, |path| apply_link_of_object(links, path))
     }
 
     /// `ip nexthop replace`: routes and groups that use the object follow at once.
@@ -53,8 +66,32 @@ impl Fib {
         id: u32,
         config: ObjectConfig,
     ) -> Result<(), FibError> {
+        self.replace_object_of(now, id, config, None)
+    }
+
+    /// The same, where a family was said.
+    pub fn replace_object_of(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+        v6: Option<bool>,
+    ) -> Result<(), FibError> {
+        if self.objects.would_have_v4(&config, v6) && self.serves_v6(id) {
+            return Err(FibError::Ipv4ObjectInIpv6);
+        }
         let links = &self.links;
-        self.objects.replace(now, id, config, |path| apply_link_of_object(links, path))
+        self.objects.replace(now, id, config, v6, |path| apply_link_of_object(links, path))
+    }
+
+    /// Whether IPv6 routes use an object or a group that it is in (`fib6_check_nh_list`).
+    fn serves_v6(&self, id: u32) -> bool {
+        let in_group = |group: u32| {
+            let members = self.objects.get(group).map_or(&[][..], |object| object.members());
+            members.iter().any(|member| member.id == id)
+        };
+        let uses = |target: &Target| matches!(*target, Target::Object(there) if there == id || in_group(there));
+        self.family_routes(&self.v6).iter().any(|route| uses(&route.target))
     }
 
     /// `ip nexthop del`: groups lose the member; routes of the object, and of groups that are

@@ -24,6 +24,8 @@ pub enum ObjectConfig {
 #[derive(Clone, Debug)]
 pub struct Object {
     config: ObjectConfig,
+    /// See [`Object::v6`].
+    v6: Option<bool>,
     paths: PathSet,
     /// A blackhole, or a group of nothing else (`nexthop_is_blackhole`).
     blackhole: bool,
@@ -42,6 +44,12 @@ impl Object {
     /// As configured.
     pub fn config(&self) -> &ObjectConfig {
         &self.config
+    }
+
+    /// True for an object of IPv6, false for one of IPv4: that of its gateway, else the one that it was
+    /// added with (`nh_info.family`). A group has none, and one that was given none serves both.
+    pub fn v6(&self) -> Option<bool> {
+        self.v6
     }
 
     /// The next hops that it leads to, in order.
@@ -106,19 +114,36 @@ impl Objects {
         (1..=u32::MAX).find(|id| !self.by_id.contains_key(id)).expect("fewer than 2³² objects")
     }
 
-    /// `ip nexthop add`.
+    /// Whether an object is of IPv4, or a group with a member that is (`fib6_check_nexthop`).
+    pub fn has_v4(&self, id: u32) -> bool {
+        self.get(id).is_some_and(|object| self.would_have_v4(&object.config, object.v6))
+    }
+
+    /// The same of what an object would be.
+    pub(super) fn would_have_v4(&self, config: &ObjectConfig, v6: Option<bool>) -> bool {
+        let of_v4 = |member: &Member| self.get(member.id).is_some_and(|o| o.v6 == Some(false));
+        match config {
+            ObjectConfig::Hop(_) | ObjectConfig::Blackhole => family(config, v6) == Some(false),
+            ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) => {
+                members.iter().any(of_v4)
+            }
+        }
+    }
+
+    /// `ip nexthop add`, of the family `v6` if one was said.
     pub fn add(
         &mut self,
         now: Instant,
         id: u32,
         config: ObjectConfig,
+        v6: Option<bool>,
         state: impl FnMut(&mut Path),
     ) -> Result<(), FibError> {
         if self.by_id.contains_key(&id) {
             return Err(FibError::Exists);
         }
         self.check(id, &config)?;
-        let object = self.build(now, config, state);
+        let object = self.build(now, config, v6, state);
         self.by_id.insert(id, object);
         Ok(())
     }
@@ -130,15 +155,16 @@ impl Objects {
         now: Instant,
         id: u32,
         config: ObjectConfig,
+        v6: Option<bool>,
         mut state: impl FnMut(&mut Path),
     ) -> Result<(), FibError> {
-        let Some(old) = self.by_id.get(&id) else { return self.add(now, id, config, state) };
+        let Some(old) = self.by_id.get(&id) else { return self.add(now, id, config, v6, state) };
         refuse_change_of_kind(&old.config, &config)?;
         self.check(id, &config)?;
         if config == ObjectConfig::Blackhole && self.is_one_of_several(id) {
             return Err(FibError::BlackholeReplacesMember);
         }
-        let mut object = self.build(now, config, &mut state);
+        let mut object = self.build(now, config, v6, &mut state);
         let old = self.by_id.remove(&id).expect("looked up above");
         if let (Some(mut table), ObjectConfig::Resilient(_, config)) =
             (old.resilient, &object.config)
@@ -245,11 +271,18 @@ impl Objects {
         }
     }
 
-    fn build(&self, now: Instant, config: ObjectConfig, state: impl FnMut(&mut Path)) -> Object {
+    fn build(
+        &self,
+        now: Instant,
+        config: ObjectConfig,
+        v6: Option<bool>,
+        state: impl FnMut(&mut Path),
+    ) -> Object {
         let (mut paths, ids) = self.resolve(&config);
         paths.update(state);
         let blackhole = self.is_blackhole(&config);
-        let mut object = Object { config, paths, blackhole, ids, resilient: None };
+        let v6 = family(&config, v6);
+        let mut object = Object { config, v6, paths, blackhole, ids, resilient: None };
         if let ObjectConfig::Resilient(_, resilient) = object.config {
             object.resilient = Some(Resilient::new(now, resilient, &object.usable_members()));
         }
@@ -311,6 +344,15 @@ impl Object {
     }
 }
 
+/// The family of an object that was said to be of `said`.
+fn family(config: &ObjectConfig, said: Option<bool>) -> Option<bool> {
+    match config {
+        ObjectConfig::Hop(hop) => hop.hop.gateway.map(|gateway| gateway.is_ipv6()).or(said),
+        ObjectConfig::Blackhole => said,
+        ObjectConfig::Group(_) | ObjectConfig::Resilient(..) => None,
+    }
+}
+
 /// A group stays a group of its type, a single next hop stays single.
 fn refuse_change_of_kind(old: &ObjectConfig, new: &ObjectConfig) -> Result<(), FibError> {
     use ObjectConfig::{Blackhole, Group, Hop, Resilient};
@@ -327,8 +369,9 @@ fn refuse_change_of_kind(old: &ObjectConfig, new: &ObjectConfig) -> Result<(), F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fib::{Fib, HashInput, Prefix, Route, RouteKey};
+    use crate::fib::{Fib, HashInput, Prefix, Route, RouteFilter, RouteKey};
     use crate::units::Duration;
+    use core::net::IpAddr;
 
     fn at(secs: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(secs)
@@ -400,6 +443,49 @@ mod tests {
         assert_eq!(owners(&fib, at(2), 9), [0; 4]);
         fib.set_link(at(3), 2, crate::fib::LinkState::default());
         assert_eq!(owners(&fib, at(3), 9), [2; 4]);
+    }
+
+    /// As a 6.18 kernel was seen to do: IPv4 routes may use objects of either family, those of IPv6 only
+    /// their own; an object that was given no family serves both.
+    #[test]
+    fn ipv6_routes_use_no_object_of_ipv4() {
+        let mut fib = Fib::new();
+        let hop = |gateway: &str| ObjectConfig::Hop(NextHop::new(1, gateway.parse().ok()));
+        let group = |members: [u32; 2]| {
+            ObjectConfig::Group(members.map(|id| Member { id, weight: 1 }).to_vec())
+        };
+        for (id, config, v6) in [
+            (1, hop("10.0.0.2"), None),
+            (2, hop("fd00::2"), None),
+            (3, hop(""), Some(false)),
+            (4, hop(""), Some(true)),
+            (5, ObjectConfig::Blackhole, Some(false)),
+            (6, ObjectConfig::Blackhole, Some(true)),
+            (7, group([1, 2]), None),
+            (8, group([2, 4]), None),
+            (9, ObjectConfig::Blackhole, None),
+        ] {
+            fib.add_object_of(at(0), id, config, v6).unwrap();
+        }
+        let refused = Err(FibError::Ipv4ObjectInIpv6);
+        for id in 1..=9 {
+            let v4 = Prefix::host(IpAddr::from([10, 0, 0, id as u8]));
+            fib.add(Route::object(v4, id)).unwrap();
+            let v6 = Prefix::host(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, id as u16]));
+            let expected = if [1, 3, 5, 7].contains(&id) { refused } else { Ok(()) };
+            assert_eq!(fib.add(Route::object(v6, id)), expected, "{id}");
+        }
+        for (id, config, v6) in [
+            (2, hop("10.0.0.2"), None),
+            (4, hop(""), Some(false)),
+            (6, ObjectConfig::Blackhole, Some(false)),
+            (8, group([1, 2]), None),
+        ] {
+            assert_eq!(fib.replace_object_of(at(1), id, config, v6), refused, "{id}");
+        }
+        fib.delete(&RouteFilter::any(Prefix::host("fd00::2".parse().unwrap()))).unwrap();
+        assert_eq!(fib.replace_object(at(1), 2, hop("10.0.0.2")), refused, "used by group 8");
+        fib.replace_object_of(at(1), 4, hop(""), Some(true)).unwrap();
     }
 
     #[test]

@@ -102,14 +102,17 @@ pub fn import_onto(
     let mut objects = Vec::new();
     for body in of(RTM_NEWNEXTHOP) {
         let object = netlink::decode_object(body, &numbers);
-        objects.extend(or_skip(object, || object_name(body), &mut skipped)?);
+        // `nh_family`; groups have none.
+        let v6 = body.first().is_some_and(|family| *family == netlink::AF_INET6);
+        let object = or_skip(object, || object_name(body), &mut skipped)?;
+        objects.extend(object.map(|object| (object, v6)));
     }
     // Single next hops first: groups need them.
-    objects.sort_by_key(|(_, config)| {
+    objects.sort_by_key(|((_, config), _)| {
         matches!(config, ObjectConfig::Group(_) | ObjectConfig::Resilient(..))
     });
-    for (id, config) in objects {
-        if let Err(error) = ip.fib.add_object(ip.now, id, config) {
+    for ((id, config), v6) in objects {
+        if let Err(error) = ip.fib.add_object_of(ip.now, id, config, Some(v6)) {
             skipped.push(format!("nexthop id {id}: {error}"));
         }
     }

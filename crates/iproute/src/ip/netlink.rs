@@ -28,7 +28,7 @@ pub const RTM_NEWNEXTHOP: u16 = 104;
 pub const RTM_DELNEXTHOP: u16 = 105;
 
 const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
+pub(super) const AF_INET6: u8 = 10;
 
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;

@@ -43,12 +43,14 @@ impl Ip {
         let verbs = ["add", "replace", "del", "show", "get", "bucket", "flush"];
         match verb(words, "nexthop", &verbs)? {
             "add" => {
-                let (id, config) = self.read_object(words, options.family())?;
-                self.fib.add_object(self.now, id, config)?;
+                let (id, config) = self.read_object(words, options)?;
+                let v6 = options.family().unwrap_or(false);
+                self.fib.add_object_of(self.now, id, config, Some(v6))?;
             }
             "replace" => {
-                let (id, config) = self.read_object(words, options.family())?;
-                self.fib.replace_object(self.now, id, config)?;
+                let (id, config) = self.read_object(words, options)?;
+                let v6 = options.family().unwrap_or(false);
+                self.fib.replace_object_of(self.now, id, config, Some(v6))?;
             }
             "del" => {
                 let id = read_id(words)?;
@@ -141,7 +143,7 @@ impl Ip {
         }
         match object.config() {
             ObjectConfig::Hop(hop) => {
-                let _ = write!(out, "scope {} ", scope(hop));
+                let _ = write!(out, "scope {} ", scope(object, hop));
             }
             _ if details => out += "scope global ",
             _ => {}
@@ -171,7 +173,7 @@ impl Ip {
                     None => out,
                 };
                 out.text("dev", self.devices.name(hop.hop.port))
-                    .text("scope", scope(hop))
+                    .text("scope", scope(object, hop))
                     .words("flags", &self.flags(hop))
             }
             ObjectConfig::Group(members) => {
@@ -245,13 +247,13 @@ impl Ip {
     fn read_object(
         &self,
         words: &mut Words<'_>,
-        family: Option<bool>,
+        options: Options,
     ) -> IpResult<(u32, ObjectConfig)> {
         let mut said = ObjectWords::default();
         while let Some(word) = words.next() {
             match word.text {
                 "id" => said.id = Some(names::number(words.value(word)?, "invalid id value")?),
-                "via" => said.gateway = Some(read_gateway(words, word, family)?),
+                "via" => said.gateway = Some(read_gateway(words, word, options.family())?),
                 "dev" => said.port = Some(self.devices.read(words.value(word)?)?),
                 "onlink" => said.onlink = true,
                 "blackhole" => said.blackhole = true,
@@ -268,6 +270,9 @@ impl Ip {
                 }
                 _ => return Err(word.unknown("nexthop", &WORDS).into()),
             }
+        }
+        if options.v6 && !said.group.is_empty() {
+            return Err(IpError::Answer("Error: Invalid family for group."));
         }
         let id = said.id.unwrap_or_else(|| self.fib.objects().free_id());
         Ok((id, self.config(said)?))
@@ -308,18 +313,14 @@ impl Ip {
     }
 }
 
-/// The family of an object is that of its gateway, without one IPv4; a group has none (`nh_dump_filtered`).
+/// The family of an object is that of its gateway, without one that with which it was made; a group has none
+/// (`nh_dump_filtered`).
 fn is_of(object: &NextHopObject, family: Option<bool>) -> bool {
-    let Some(v6) = family else { return true };
-    match object.config() {
-        ObjectConfig::Hop(hop) => v6 == hop.hop.gateway.is_some_and(|gateway| gateway.is_ipv6()),
-        ObjectConfig::Blackhole => !v6,
-        ObjectConfig::Group(_) | ObjectConfig::Resilient(..) => false,
-    }
+    family.is_none_or(|v6| object.v6() == Some(v6))
 }
 
-fn scope(hop: &NextHop) -> &'static str {
-    if hop.hop.gateway.is_some() { "link" } else { "host" }
+fn scope(object: &NextHopObject, hop: &NextHop) -> &'static str {
+    if hop.hop.gateway.is_some() || object.v6() == Some(true) { "link" } else { "host" }
 }
 
 fn read_id(words: &mut Words<'_>) -> Result<u32> {

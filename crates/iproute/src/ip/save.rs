@@ -93,7 +93,8 @@ impl Ip {
                     ObjectConfig::Hop(hop) => &[*hop][..],
                     _ => &[],
                 };
-                draft.put_with(&format!("nexthop add {}", text.trim()), hops, self);
+                let family = if object.v6() == Some(true) { "-6 " } else { "" };
+                draft.put_with(&format!("{family}nexthop add {}", text.trim()), hops, self);
             }
         }
     }

@@ -186,6 +186,9 @@ fn a_saved_configuration_reads_back() {
          nexthop add id 2 group 5,7/6\n\
          nexthop add id 3 group 5/6 type resilient buckets 8 idle_timer 9\n\
          nexthop add id 4 blackhole\n\
+         -6 nexthop add id 7 blackhole\n\
+         -6 nexthop add id 8 dev a1\n\
+         -6 route add fd60::/64 nhid 8\n\
          route add 1.0.0.0/8 nhid 2\n\
          route add 198.18.0.0/15 mp_algo l4 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 9\n\
          route append 198.18.0.0/15 via 10.0.2.2 metric 7 proto static src 10.0.2.1 features ecn\n\
