@@ -82,11 +82,13 @@ impl RouteFilter {
     }
 }
 
-/// A next hop fits a route that has it among others, and an object whose first next hop it is.
+/// A next hop fits a route that has it among others, and an object whose first next hop it is; none fits
+/// a route that refuses.
 fn fits_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
     let Target::Hops(wanted) = wanted else { return wanted == there };
     let fits = |there: &Hop| wanted.iter().any(|wanted| fits_hop(&wanted.hop, there));
     match there {
+        Target::Hops(hops) if hops.is_empty() => wanted.is_empty(),
         Target::Hops(hops) => hops.iter().any(|hop| fits(&hop.hop)),
         Target::Object(id) => {
             let first = objects.get(*id).and_then(|object| object.paths().paths().first());

@@ -63,7 +63,11 @@ impl Fib {
         if wanted.tos != 0 {
             return Err(FibError::TosInIpv6);
         }
-        let Some(Target::Hops(hops)) = &wanted.target else { return self.remove(wanted) };
+        let hops = match &wanted.target {
+            // Of a route that refuses there are none to name.
+            Some(Target::Hops(hops)) if !hops.is_empty() => hops,
+            _ => return self.remove(wanted),
+        };
         let mut outcome = Ok(());
         for hop in hops {
             let one = RouteFilter { target: Some(Target::Hops(vec![*hop])), ..wanted.clone() };
@@ -144,6 +148,18 @@ mod tests {
         let tos = Route { tos: 0x10, ..route(&[hop(1, "fe80::1")]) };
         assert_eq!(fib.add(tos), Err(FibError::TosInIpv6));
         assert!(fib.routes().is_empty());
+    }
+
+    /// `ip -6 route flush` names each route by what it is.
+    #[test]
+    fn a_route_that_refuses_is_deleted_by_its_target() {
+        let mut fib = Fib::new();
+        let refusal = Route::refusal(prefix(), RouteType::Unreachable);
+        fib.add(refusal).unwrap();
+        let there = fib.routes().remove(0);
+        assert_eq!(fib.delete(&RouteFilter::exactly(&there)), Ok(()));
+        assert!(fib.routes().is_empty());
+        assert_eq!(fib.delete(&RouteFilter::exactly(&there)), Err(FibError::NoSuchRoute));
     }
 
     #[test]
