@@ -158,6 +158,8 @@ rule add not from 10.0.0.0/8 tos 0x10 table 106
 rule add from all goto 32766 priority 50
 rule add from all nop priority 51
 rule add unreachable from 1.2.3.4 priority 53
+rule add unreachable to 203.0.114.0/24 priority 52
+-6 rule add unreachable to fd99::/16 priority 52
 rule add table main suppress_prefixlength 0 priority 54
 rule add from 1.1.2.0/24 goto 77
 rule del priority 999
@@ -245,6 +247,8 @@ route get 55.0.0.1 tos 0x10
 route get 99.9.9.9 mark 0x10
 route get 198.18.1.1 oif a2
 route get 203.0.113.5
+route get 203.0.114.5
+-6 route get fd99::1
 route get fibmatch 198.18.1.1
 -j route get fibmatch 198.18.1.1
 -6 route get fd46::1

@@ -190,7 +190,8 @@ impl<K: Address> Family<K> {
                 }
                 Action::Nop => {}
                 Action::Blackhole => return LookupResult::Refuse(RouteType::Blackhole),
-                Action::Unreachable => return LookupResult::Refuse(RouteType::Unreachable),
+                // `ENETUNREACH`, where a route says `EHOSTUNREACH` (`fib4_rule_action`, `fib6_rule_action`).
+                Action::Unreachable => return LookupResult::Nothing,
                 Action::Prohibit => return LookupResult::Refuse(RouteType::Prohibit),
             }
         }

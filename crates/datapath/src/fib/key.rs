@@ -77,11 +77,11 @@ pub enum Decision {
     Local,
     /// `blackhole`: drop without a word.
     Blackhole,
-    /// `unreachable`: drop and say so.
+    /// A route is `unreachable`: drop and say that the host is.
     Unreachable,
     /// `prohibit`: drop and say so.
     Prohibit,
-    /// No route matches.
+    /// No route matches, or a rule is `unreachable`: the network is.
     NoRoute,
 }
 

@@ -56,7 +56,7 @@ pub enum Action {
     Nop,
     /// Drop without a word.
     Blackhole,
-    /// Drop and answer "unreachable".
+    /// Drop and answer "network unreachable".
     Unreachable,
     /// Drop and answer "prohibited".
     Prohibit,

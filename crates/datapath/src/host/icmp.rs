@@ -235,6 +235,12 @@ impl Host {
         self.icmp_report(now, Report { v4: (3, 0), v6: (1, 0), rest: 0 }, about);
     }
 
+    /// A route says `unreachable` (`EHOSTUNREACH` in `ip_error`); IPv6 has one code for all that have no way
+    /// on (`ip6_pkt_drop`).
+    pub(super) fn icmp_route_unreachable(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 1), v6: (1, 0), rest: 0 }, about);
+    }
+
     /// Nobody answers for the next hop (`arp_error_report`, `ndisc_error_report`).
     pub(super) fn icmp_host_unreachable(&mut self, now: Instant, about: &Packet) {
         self.icmp_report(now, Report { v4: (3, 1), v6: (1, 3), rest: 0 }, about);

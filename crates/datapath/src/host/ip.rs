@@ -274,6 +274,7 @@ impl Host {
         match decision {
             Decision::Blackhole => {}
             Decision::Prohibit => self.icmp_prohibited(now, &packet),
+            Decision::Unreachable => self.icmp_route_unreachable(now, &packet),
             _ => self.icmp_net_unreachable(now, &packet),
         }
         let denied =

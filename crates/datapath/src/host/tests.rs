@@ -3,6 +3,7 @@
 mod border;
 mod congestion;
 mod fragments;
+mod refusals;
 mod several_hops;
 
 use super::*;

@@ -260,7 +260,7 @@ impl Model {
                 }
                 Action::Nop => {}
                 Action::Blackhole => return refuse(Decision::Blackhole),
-                Action::Unreachable => return refuse(Decision::Unreachable),
+                Action::Unreachable => return refuse(Decision::NoRoute),
                 Action::Prohibit => return refuse(Decision::Prohibit),
             }
         }
