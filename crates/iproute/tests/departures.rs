@@ -118,3 +118,12 @@ fn only_the_fields_of_a_packet_decide() {
         .collect();
     assert!(chosen.iter().any(|dev| dev == "a1") && chosen.iter().any(|dev| dev == "a2"));
 }
+
+/// 11. A kernel lists the bits, `from 10.0.0.5/8`.
+#[test]
+fn rules_keep_no_bits_that_decide_nothing() {
+    let mut ip = router();
+    run(&mut ip, "rule add from 10.0.0.5/8 table 100 priority 7");
+    assert!(run(&mut ip, "rule show").contains("7:\tfrom 10.0.0.0/8 lookup 100"));
+    run(&mut ip, "rule del from 10.0.0.6/8");
+}

@@ -145,6 +145,19 @@ route add 22.0.0.0/8 nexthop dev a3
 -6 route add unreachable 2001:dbc::/32
 -6 route add prohibit 2001:dbc:1::/48
 -6 route flush root 2001:dbc::/32
+route add 40.0.0.0/8 via 10.0.3.1
+route add 41.0.0.0/8 nexthop via 10.0.3.1 nexthop via 10.0.2.2
+route add 42.0.0.0/8 via 10.0.3.1 dev a2
+route add 42.0.0.0/8 via 10.0.3.255
+nexthop add id 40 via 10.0.3.1 dev a2
+-6 route add fd70::/64 via fd00:1::1
+-6 route add fd70::/64 via fd00:1::1 dev a2
+-6 route add fd71::5/64 via fd00:1::2
+-6 route del fd71::6/64
+-6 route add fd71::7/64 via fd00:1::2
+rule add to 1.2.3.4 type blackhole priority 90
+rule add to 1.2.3.5 type prohibit priority 91
+rule add to 1.2.3.6 type bleckhole priority 92
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add to 203.0.113.0/24 prohibit pref 101

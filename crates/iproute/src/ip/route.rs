@@ -313,10 +313,23 @@ impl Ip {
         if let (true, Some(port)) = (link_local, port) {
             return Ok(port);
         }
-        match self.fib.lookup(&RouteKey { oif: port, ..RouteKey::to(gateway) }) {
+        let key = RouteKey { oif: port, ..RouteKey::to(gateway) };
+        match self.fib.lookup(&key) {
             Decision::Forward(Hop { port, gateway: None }) => Ok(port),
+            Decision::Local => self.reach_own(&key),
             _ => Err(super::IpError::Answer("Error: Nexthop has invalid gateway.")),
         }
+    }
+
+    /// A gateway that is an address of this host: IPv4 takes it for one on the link of the interface that has
+    /// it (`RTN_LOCAL` in `fib_check_nh_v4_gw`), IPv6 does not (`ip6_validate_gw`).
+    fn reach_own(&self, key: &RouteKey) -> IpResult<u16> {
+        if key.dst.is_ipv6() {
+            return Err(super::IpError::Answer("Error: Gateway can not be a local address."));
+        }
+        let own = self.devices.own().find(|own| own.addr == key.dst && own.port != LOOPBACK);
+        let own = own.filter(|own| key.oif.is_none_or(|port| port == own.port));
+        own.map(|own| own.port).ok_or(super::IpError::Answer("Error: Nexthop has invalid gateway."))
     }
 
     /// What `ip route del` is to remove.
@@ -381,7 +394,10 @@ pub(super) fn read_gateway(
 
 fn read_prefix(word: Word<'_>, family: Option<bool>) -> Result<Prefix> {
     let (addr, len) = names::loose_prefix(word, family)?;
-    Prefix::new(addr, len)
+    // IPv6 leaves the bits out that the length does not cover (`ipv6_addr_prefix` in `ip6_route_info_create`).
+    let known = if addr.is_ipv6() { Prefix::containing(addr, len) } else { None };
+    known
+        .map_or_else(|| Prefix::new(addr, len), Ok)
         .map_err(|_| word.error("Invalid prefix for given prefix length.".to_owned(), None))
 }
 

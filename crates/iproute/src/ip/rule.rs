@@ -9,10 +9,10 @@ use super::{Ip, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::ops::RangeInclusive;
-use datapath::fib::{Action, FibError, InputPort, Prefix, Rule, TableId};
+use datapath::fib::{Action, InputPort, Prefix, Rule, TableId};
 use select::Selector;
 
-const WORDS: [&str; 23] = [
+const WORDS: [&str; 24] = [
     "protocol",
     "from",
     "to",
@@ -36,6 +36,7 @@ const WORDS: [&str; 23] = [
     "suppress_prefixlength",
     "order",
     "dev",
+    "type",
 ];
 
 /// A rule as its words describe it.
@@ -114,13 +115,8 @@ impl Ip {
                 }
                 "proto" | "protocol" => drop(names::protocol(words.value(word)?)?),
                 "nop" => said.action = Some(Action::Nop),
-                "blackhole" => said.action = Some(Action::Blackhole),
-                "unreachable" => said.action = Some(Action::Unreachable),
-                "prohibit" => said.action = Some(Action::Prohibit),
-                _ => {
-                    let nearest = word.unknown("rule", &WORDS).nearest;
-                    return Err(invalid(word, "Failed to parse rule type", nearest));
-                }
+                "type" => said.action = Some(read_type(words.value(word)?)?),
+                _ => said.action = Some(read_type(word)?),
             }
         }
         Ok(said)
@@ -324,8 +320,21 @@ fn read_prefix(word: Word<'_>, family: &mut Option<bool>) -> Result<Option<Prefi
         return Ok(None);
     }
     *family = Some(addr.is_ipv6());
-    let wrong = |_: FibError| word.error("RTNETLINK answers: Invalid argument".to_owned(), None);
-    Prefix::new(addr, len).map(Some).map_err(wrong)
+    // What the length does not cover decides nothing.
+    Ok(Prefix::containing(addr, len))
+}
+
+/// What a rule does that leads nowhere, with or without `type` before it.
+fn read_type(word: Word<'_>) -> Result<Action> {
+    match word.text {
+        "blackhole" => Ok(Action::Blackhole),
+        "unreachable" => Ok(Action::Unreachable),
+        "prohibit" => Ok(Action::Prohibit),
+        _ => {
+            let nearest = word.unknown("rule", &WORDS).nearest;
+            Err(invalid(word, "Failed to parse rule type", nearest))
+        }
+    }
 }
 
 /// As C prints `%#x`: zero has no base.

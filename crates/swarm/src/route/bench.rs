@@ -192,7 +192,9 @@ impl Bench {
             return Ok(());
         }
         let objects = self.ip.fib.objects();
-        let missing = |id| objects.get(id).is_none_or(|object| self.model.is_dead(object));
+        let of_v4 = |id| case.addr.is_ipv6() && objects.has_v4(id);
+        let missing =
+            |id| objects.get(id).is_none_or(|object| self.model.is_dead(object)) || of_v4(id);
         let object_missing = case.object.is_some_and(missing);
         if object_missing && verb != Verb::Del {
             return match refused {
