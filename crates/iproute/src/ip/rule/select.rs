@@ -25,7 +25,7 @@ const WORDS: [&str; 15] = [
     "dport",
 ];
 
-/// What a rule must have to be listed; of an interface that is not there, `Some(None)`, it has nothing.
+/// What a rule must have to be listed.
 #[derive(Default)]
 pub(super) struct Selector {
     inverted: bool,
@@ -36,11 +36,34 @@ pub(super) struct Selector {
     mark: u32,
     mask: u32,
     tos: u8,
-    iif: Option<Option<u16>>,
-    oif: Option<Option<u16>>,
+    iif: Interface,
+    oif: Interface,
     protocol: Option<u8>,
     src_ports: Option<RangeInclusive<u16>>,
     dst_ports: Option<RangeInclusive<u16>>,
+}
+
+/// The interface that a rule is to name; no rule names one that is not there.
+#[derive(Clone, Copy, Default)]
+enum Interface {
+    #[default]
+    Any,
+    Absent,
+    Port(u16),
+}
+
+impl Interface {
+    fn read(word: Word<'_>, devices: &Devices) -> Self {
+        devices.port(word.text).map_or(Self::Absent, Self::Port)
+    }
+
+    fn fits(self, there: Option<u16>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => false,
+            Self::Port(port) => there == Some(port),
+        }
+    }
 }
 
 impl Selector {
@@ -64,8 +87,8 @@ impl Selector {
                     all.mask = if value.text.contains('/') { mask } else { 0 };
                 }
                 "tos" | "dsfield" => all.tos = read_tos(words.value(word)?)?,
-                "iif" | "dev" => all.iif = Some(devices.port(words.value(word)?.text)),
-                "oif" => all.oif = Some(devices.port(words.value(word)?.text)),
+                "iif" | "dev" => all.iif = Interface::read(words.value(word)?, devices),
+                "oif" => all.oif = Interface::read(words.value(word)?, devices),
                 "ipproto" => all.protocol = Some(names::ip_protocol(words.value(word)?)?),
                 "sport" => all.src_ports = Some(read_ports(words.value(word)?, "sport")?),
                 "dport" => all.dst_ports = Some(read_ports(words.value(word)?, "dport")?),
@@ -93,8 +116,8 @@ impl Selector {
             && (self.mark == 0 || self.mark == mark)
             && (self.mask == 0 || self.mask == mask)
             && (self.tos == 0 || self.tos == rule.tos)
-            && self.iif.is_none_or(|port| port.is_some_and(|port| rule.iif == Some(input(port))))
-            && self.oif.is_none_or(|port| port.is_some() && rule.oif == port)
+            && self.iif.fits(rule.iif.map(port))
+            && self.oif.fits(rule.oif)
             && (self.protocol.is_none() || self.protocol == rule.protocol)
             && (self.src_ports.is_none() || self.src_ports == rule.src_ports)
             && (self.dst_ports.is_none() || self.dst_ports == rule.dst_ports)
@@ -111,6 +134,9 @@ fn is_within(there: Option<Prefix>, said: Prefix) -> bool {
     there.is_some_and(|there| there.len() >= said.len() && said.contains(there.addr()))
 }
 
-fn input(port: u16) -> InputPort {
-    if port == LOOPBACK { InputPort::Loopback } else { InputPort::Port(port) }
+fn port(iif: InputPort) -> u16 {
+    match iif {
+        InputPort::Loopback => LOOPBACK,
+        InputPort::Port(port) => port,
+    }
 }
