@@ -180,6 +180,15 @@ rule del priority 51
 rule del from 10.8.0.0/16
 rule del priority 54
 rule del from all goto 32766
+route add 28.0.0.0/8 via 10.0.2.9 mtu 1400 advmss 1000 initcwnd 10 initrwnd 20 features ecn quickack 1 rto_min 5ms window 1000
+route add 29.0.0.0/8 via 10.0.2.9 dev a2 onlink mtu lock 1400 rto_min 1234ms fastopen_no_cookie 1
+route add 29.0.0.0/8 via 10.0.2.9 rto_min 1s metric 3
+-6 route add fd61::/64 via fd00:1::2 mtu 1400 advmss 1000 features ecn
+route add 66.0.0.0/8 via 10.0.3.2 table 120
+rule add to 66.0.0.0/8 table 120
+route add 232.0.0.0/8 via 10.0.2.9 mtu 1200
+-6 rule add to fd67::/64 table 121
+-6 route add fd67::/64 via fd00:2::2 table 121
 rule add fwmark 0 table 110
 rule add fwmark 0/0xff table 111
 rule add fwmark 0x10/0 table 112
@@ -213,6 +222,68 @@ route show dev a1
 route show type blackhole
 -6 route show
 -6 -j route show
+route show 28.0.0.0/8
+-d -j route show 28.0.0.0/8
+route get 28.1.1.1
+-j route get 28.1.1.1
+route get 28.1.1.1 from 10.9.1.1 iif in0
+-j route get 28.1.1.1 from 10.9.1.1 iif in0
+route get 29.1.1.1
+-6 route get fd61::1
+-6 -j route get fd61::1
+-6 route get fd61::1 from fd09::7 iif in0
+route get 60.0.0.1
+-j route get 60.0.0.1
+route get 66.0.0.1
+-j route get 66.0.0.1
+-6 route get fd67::1
+-6 -j route get fd67::1
+route get 77.0.0.1 mark 1
+route get 77.0.0.1 mark 15
+-j route get 77.0.0.1 mark 15
+-j route get 77.0.0.1 mark 0x100
+route get 77.0.0.1 mark 0
+route get 255.255.255.255
+-j route get 255.255.255.255
+route get 255.255.255.255 oif a1
+route get 255.255.255.255 from 10.0.1.1
+route get 255.255.255.255 from 10.9.1.1 iif in0
+route get 224.0.0.1
+-j route get 224.0.0.1
+route get 224.0.0.1 oif a2
+route get 224.0.0.1 from 10.0.1.1
+route get 224.0.0.1 from 10.9.1.1 iif in0
+route get 224.0.0.5
+route get 224.0.0.5 oif a1
+route get 224.0.0.5 from 10.8.7.7
+route get 239.1.2.3
+route get 239.1.2.3 oif a2
+route get 239.1.2.3 from 10.0.1.1
+route get 232.0.0.1
+-j route get 232.0.0.1
+-6 route get ff02::1 oif a2
+-6 -j route get ff02::1 oif a2
+route get 77.0.0.1 from 10.5.5.5
+route get 77.0.0.1 from 10.0.1.255
+route get 77.0.0.1 from 127.0.0.1
+route get 77.0.0.1 from 224.0.0.1
+route get 77.0.0.1 from 255.255.255.255
+route get 77.0.0.1 from 0.0.0.0
+route get 77.0.0.1 from 10.0.1.1
+route get 10.0.1.1 from 10.5.5.5
+route get 10.0.1.1 from 10.0.1.1
+route get 77.0.0.1 oif a1
+-j route get 77.0.0.1 oif a1
+route get 77.0.0.1 oif a1 from 10.0.2.1
+route get 7.0.0.1 oif a1
+route get 203.0.113.5 oif a1
+route get 77.0.0.1 oif lo
+route get 10.0.1.255 oif a2
+route get 10.0.1.255 from 10.9.1.1 iif in0
+route get 0.0.0.0
+-j route get 0.0.0.0
+route get 0.0.0.0 oif a1
+route get 0.0.0.0 from 10.0.1.1
 rule show
 -j rule show
 -6 rule show

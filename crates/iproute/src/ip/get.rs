@@ -1,14 +1,17 @@
 //! `ip route get`: the kernel's answer, and with `-d` how it was found.
 
+mod answer;
+
 use super::json::{Object, list};
 use super::names::{self, invalid};
 use super::route::read_tos;
 use super::show::Selector;
-use super::{Ip, IpError, IpResult, Options};
+use super::{Ip, IpError, IpResult, Options, metrics};
 use crate::words::{Result, Word, Words};
+use answer::Answer;
 use core::fmt::Write as _;
 use core::net::IpAddr;
-use datapath::fib::{Decision, Hop, Protocol, RouteKey, RouteType};
+use datapath::fib::{Hop, Protocol, RouteKey, RouteType, Scope, TableId};
 
 const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
@@ -17,7 +20,6 @@ const WORDS: [&str; 10] =
 struct Question {
     key: RouteKey,
     from: bool,
-    mark: bool,
     fibmatch: bool,
 }
 
@@ -36,28 +38,13 @@ impl Ip {
             });
         }
         let explain = self.explain || options.details;
-        let hop = match self.fib.lookup(&asked.key) {
-            Decision::Forward(hop) => Some(hop),
-            Decision::Local => None,
-            Decision::Blackhole => {
-                return Err(IpError::Answer("RTNETLINK answers: Invalid argument"));
-            }
-            Decision::Unreachable => {
-                return Err(IpError::Answer("RTNETLINK answers: No route to host"));
-            }
-            Decision::Prohibit => {
-                return Err(IpError::Answer("RTNETLINK answers: Permission denied"));
-            }
-            Decision::NoRoute => {
-                return Err(IpError::Answer("RTNETLINK answers: Network is unreachable"));
-            }
-        };
+        let found = self.answer(&asked)?;
         Ok(if options.json {
-            let answer = self.answer_json(&asked, hop);
+            let answer = self.answer_json(&asked, &found, options);
             list(&[if explain { answer.raw("why", &self.why_json(&asked.key)) } else { answer }
                 .finish()])
         } else {
-            let mut text = self.answer_text(&asked, hop);
+            let mut text = self.answer_text(&asked, &found, options);
             if explain {
                 text += &self.why_text(&asked.key);
             }
@@ -69,7 +56,7 @@ impl Ip {
     fn read_question(&self, words: &mut Words<'_>, mut family: Option<bool>) -> Result<Question> {
         let mut asked = None;
         let mut from = None;
-        let (mut mark, mut fibmatch) = (false, false);
+        let mut fibmatch = false;
         let mut key = RouteKey::to(IpAddr::from([0, 0, 0, 0]));
         while let Some(word) = words.next() {
             match word.text {
@@ -82,7 +69,6 @@ impl Ip {
                 "tos" | "dsfield" => key.tos = read_tos(words.value(word)?)?,
                 "mark" => {
                     key.mark = names::number(words.value(word)?, "Invalid \"mark\" value")?;
-                    mark = true;
                 }
                 "ipproto" => key.protocol = names::ip_protocol(words.value(word)?)?,
                 "sport" => key.src_port = port(words.value(word)?)?,
@@ -98,16 +84,17 @@ impl Ip {
         }
         let dst = asked.ok_or_else(|| words.ended("need at least a destination address"))?;
         key.dst = dst;
+        let from = from.filter(|from| !from.is_unspecified());
         key.src = from.unwrap_or(RouteKey::to(dst).src);
-        Ok(Question { key, from: from.is_some(), mark, fibmatch })
+        Ok(Question { key, from: from.is_some(), fibmatch })
     }
 
-    fn answer_text(&self, asked: &Question, hop: Option<Hop>) -> String {
+    fn answer_text(&self, asked: &Question, found: &Answer, options: Options) -> String {
         let key = &asked.key;
         let v6 = key.dst.is_ipv6();
         let mut out = String::new();
-        if hop.is_none() {
-            let _ = write!(out, "{} ", names::type_name(self.local_kind(key)));
+        if options.details || found.kind != RouteType::Unicast {
+            let _ = write!(out, "{} ", names::type_name(found.kind));
         }
         let _ = write!(out, "{} ", key.dst);
         if asked.from || v6 {
@@ -116,48 +103,61 @@ impl Ip {
         if key.tos != 0 {
             let _ = write!(out, "tos {:#04x} ", key.tos);
         }
-        if let Some(gateway) = hop.and_then(|hop| hop.gateway) {
-            let _ = write!(out, "via {gateway} ");
+        match found.gateway {
+            Some(gateway) if gateway.is_ipv6() && !v6 => {
+                let _ = write!(out, "via inet6 {gateway} ");
+            }
+            Some(gateway) => {
+                let _ = write!(out, "via {gateway} ");
+            }
+            None => {}
         }
-        let _ = write!(out, "dev {} ", self.answer_device(key, hop));
-        if hop.is_none() {
-            out += "table local ";
+        let _ = write!(out, "dev {} ", self.devices.name(found.port));
+        if let Some(table) = told_table(found, options) {
+            let _ = write!(out, "table {table} ");
         }
-        if let Some(protocol) = self.told_protocol(key) {
+        if let Some((protocol, scope)) = told_origin(asked, found, options) {
             let _ = write!(out, "proto {protocol} ");
+            if let Some(scope) = scope {
+                let _ = write!(out, "scope {scope} ");
+            }
         }
-        if let Some(source) = self.answer_source(asked) {
+        if let Some(source) = found.source {
             let _ = write!(out, "src {source} ");
         }
+        let (metrics, features) = found.metrics();
+        let metrics = metrics::text(&metrics, features);
+        let iif =
+            key.iif.map_or_else(String::new, |iif| format!("iif {} ", self.devices.name(iif)));
         if v6 {
-            let _ = write!(out, "metric {} ", self.metric(key));
-            if let Some(iif) = key.iif {
-                let _ = write!(out, "iif {} ", self.devices.name(iif));
-            }
-            return out + "pref medium\n";
+            let metric = found.route.as_ref().map_or(0, |route| route.metric);
+            return out + &format!("metric {metric} {metrics}{iif}pref medium\n");
         }
-        if asked.mark {
-            let _ = write!(out, "mark {:#x} ", key.mark);
+        for flag in flags(found) {
+            let _ = write!(out, "{flag} ");
         }
+        let _ = match key.mark {
+            0 => Ok(()),
+            mark @ 1..16 => write!(out, "mark {mark} "),
+            mark => write!(out, "mark {mark:#x} "),
+        };
         if key.iif.is_none() {
             out += "uid 0 ";
         }
         out += "\n    cache ";
-        if let Some(flags) = self.cache_flags(key, hop) {
-            let _ = write!(out, "<{}> ", flags.join(","));
+        let cached = found.cache_flags(key.dst);
+        if !cached.is_empty() {
+            let _ = write!(out, "<{}> ", cached.join(","));
         }
-        if let Some(iif) = key.iif {
-            let _ = write!(out, "iif {} ", self.devices.name(iif));
-        }
-        out + "\n"
+        out + &format!("{metrics}{iif}\n")
     }
 
-    fn answer_json(&self, asked: &Question, hop: Option<Hop>) -> Object {
+    fn answer_json(&self, asked: &Question, found: &Answer, options: Options) -> Object {
         let key = &asked.key;
         let v6 = key.dst.is_ipv6();
         let mut object = Object::default();
-        if hop.is_none() {
-            object = object.text("type", names::type_name(self.local_kind(key)));
+        if options.details || found.kind != RouteType::Unicast {
+            object = object.text("type", names::type_name(found.kind));
         }
         object = object.text("dst", &key.dst.to_string());
         if asked.from || v6 {
@@ -166,81 +166,71 @@ impl Ip {
         if key.tos != 0 {
             object = object.text("tos", &format!("{:#04x}", key.tos));
         }
-        if let Some(gateway) = hop.and_then(|hop| hop.gateway) {
-            object = object.text("gateway", &gateway.to_string());
+        object = self.hop_json(object, Hop { port: found.port, gateway: found.gateway }, v6);
+        if let Some(table) = told_table(found, options) {
+            object = object.text("table", &table);
         }
-        object = object.text("dev", self.answer_device(key, hop));
-        if hop.is_none() {
-            object = object.text("table", "local");
-        }
-        if let Some(protocol) = self.told_protocol(key) {
+        if let Some((protocol, scope)) = told_origin(asked, found, options) {
             object = object.text("protocol", &protocol);
+            if let Some(scope) = scope {
+                object = object.text("scope", &scope);
+            }
         }
-        if let Some(source) = self.answer_source(asked) {
+        if let Some(source) = found.source {
             object = object.text("prefsrc", &source.to_string());
         }
         if v6 {
-            object = object.number("metric", self.metric(key)).words("flags", &[]);
-            if let Some(iif) = key.iif {
-                object = object.text("iif", self.devices.name(iif));
-            }
-            return object.text("pref", "medium");
+            object = object.number("metric", found.route.as_ref().map_or(0, |route| route.metric));
         }
-        object = object.words("flags", &[]);
-        if asked.mark {
-            object = object.text("mark", &format!("{:#x}", key.mark));
+        object = object.words("flags", if v6 { &[] } else { flags(found) });
+        if !v6 && key.mark != 0 {
+            object = object.number("mark", key.mark);
         }
-        if key.iif.is_none() {
+        if !v6 && key.iif.is_none() {
             object = object.number("uid", 0u32);
         }
-        object = object.words("cache", &self.cache_flags(key, hop).unwrap_or_default());
+        if !v6 {
+            object = object.words("cache", found.cache_flags(key.dst));
+        }
+        let (metrics, features) = found.metrics();
+        object = metrics::json(object, &metrics, features);
         if let Some(iif) = key.iif {
             object = object.text("iif", self.devices.name(iif));
         }
-        object
+        if v6 { object.text("pref", "medium") } else { object }
     }
+}
 
-    /// IPv6 answers tell who made the route, unless it was `ip` without a word.
-    fn told_protocol(&self, key: &RouteKey) -> Option<String> {
-        let route = self.fib.matching(key).filter(|_| key.dst.is_ipv6())?;
-        (route.protocol != Protocol::BOOT).then(|| names::protocol_name(route.protocol))
+impl Question {
+    /// Of what comes in nobody chooses the source; IPv6 tells it even where one was given.
+    fn tells_no_source(&self) -> bool {
+        self.key.iif.is_some() || self.from && self.key.dst.is_ipv4()
     }
+}
 
-    /// Broadcast answers keep their device, local ones come from `lo`.
-    fn answer_device(&self, key: &RouteKey, hop: Option<Hop>) -> &str {
-        match (hop, self.local_kind(key)) {
-            (Some(hop), _) => self.devices.name(hop.port),
-            (None, RouteType::Broadcast) => {
-                let paths = self.fib.candidates(key);
-                paths.first().map_or("lo", |path| self.devices.name(path.hop.port))
-            }
-            (None, _) => "lo",
-        }
-    }
+/// The table that has answered; `main` only with `-d`.
+fn told_table(found: &Answer, options: Options) -> Option<String> {
+    let table = found.route.as_ref()?.table;
+    (options.details || table != TableId::MAIN).then(|| names::table_name(table))
+}
 
-    /// The address that a packet without one would take. IPv6 tells it even where one was given.
-    fn answer_source(&self, asked: &Question) -> Option<IpAddr> {
-        let key = &asked.key;
-        if key.iif.is_some() || asked.from && key.dst.is_ipv4() {
-            return None;
-        }
-        self.fib.source(key, self.devices.own())
-    }
+/// IPv6 answers tell who made the route, unless it was `ip` without a word, and with `-d` its scope.
+fn told_origin(
+    asked: &Question,
+    found: &Answer,
+    options: Options,
+) -> Option<(String, Option<String>)> {
+    let route = found.route.as_ref().filter(|_| asked.key.dst.is_ipv6())?;
+    let told = options.details || route.protocol != Protocol::BOOT;
+    let scope = options.details.then(|| names::scope_name(Scope::UNIVERSE));
+    told.then(|| (names::protocol_name(route.protocol), scope))
+}
 
-    fn local_kind(&self, key: &RouteKey) -> RouteType {
-        self.fib.matching(key).map_or(RouteType::Local, |route| route.kind)
-    }
-
-    fn metric(&self, key: &RouteKey) -> u32 {
-        self.fib.matching(key).map_or(0, |route| route.metric)
-    }
-
-    fn cache_flags(&self, key: &RouteKey, hop: Option<Hop>) -> Option<Vec<&'static str>> {
-        match (hop, self.local_kind(key)) {
-            (Some(_), _) => None,
-            (None, RouteType::Broadcast) => Some(vec!["local", "brd"]),
-            (None, _) => Some(vec!["local"]),
-        }
+/// The kernel's `RTCF_MULTICAST` and `RTM_F_OFFLOAD_FAILED` are one bit, and `ip` knows the latter.
+fn flags(found: &Answer) -> &'static [&'static str] {
+    match found.kind {
+        RouteType::Multicast => &["rt_offload_failed"],
+        _ => &[],
     }
 }
 

@@ -1,9 +1,11 @@
 //! Metrics of routes, in the words of `ip route`: `mtu lock 1400 advmss 1000 initcwnd 4 …`.
 
+use super::json::{Object, list};
 use super::names::{self, invalid};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::num::NonZeroU32;
+use datapath::fib::Features;
 use datapath::metrics::RouteMetrics;
 
 /// The words that begin a metric.
@@ -65,50 +67,98 @@ fn read_switch(value: Word<'_>) -> Result<bool> {
     }
 }
 
-/// A time with or without unit; without, ms.
+/// A time with or without unit; without, ms. It may have a decimal point.
 fn read_time_us(value: Word<'_>) -> Result<u32> {
     let wrong = || invalid(value, "\"rto_min\" value is invalid", None);
-    let digits = value.text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let scale = match &value.text[digits.len()..] {
+    let number = value.text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let scale: u64 = match &value.text[number.len()..] {
         "us" => 1,
         "" | "ms" => 1_000,
         "s" => 1_000_000,
         _ => return Err(wrong()),
     };
-    u32::try_from(number.saturating_mul(scale)).map_err(|_| wrong())
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    if part.len() > 6 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let millionths: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    let us = whole.saturating_mul(scale).saturating_add(millionths * scale / 1_000_000);
+    u32::try_from(us).map_err(|_| wrong())
+}
+
+/// One metric of a route, as it is printed.
+struct Shown {
+    name: &'static str,
+    /// Behind the name in text; nothing of a feature.
+    text: String,
+    json: String,
+}
+
+/// The metrics that a route has, in the order of their numbers (`print_rta_metrics`).
+fn shown(metrics: &RouteMetrics, features: Features) -> Vec<Shown> {
+    let number = |name, value: Option<NonZeroU32>| {
+        value.map(|value| Shown { name, text: value.to_string(), json: value.to_string() })
+    };
+    let switch = |name, on: bool| number(name, NonZeroU32::new(on.into()));
+    let ecn = features.contains(Features::ECN);
+    let mut mtu = number("mtu", metrics.mtu);
+    if let (Some(mtu), true) = (&mut mtu, metrics.mtu_locked) {
+        mtu.text.insert_str(0, "lock ");
+    }
+    [
+        mtu,
+        number("window", metrics.window),
+        number("advmss", metrics.advmss),
+        number("initcwnd", metrics.initcwnd),
+        ecn.then(|| Shown { name: "ecn", text: String::new(), json: "null".to_owned() }),
+        metrics.rto_min_us.map(|us| rto_min(us.get())),
+        number("initrwnd", metrics.initrwnd),
+        switch("quickack", metrics.quickack),
+        switch("fastopen_no_cookie", metrics.fastopen_no_cookie),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// From a second on in seconds; JSON has ms.
+fn rto_min(us: u32) -> Shown {
+    let text = if !us.is_multiple_of(1_000) {
+        format!("lock {us}us")
+    } else if us < 1_000_000 {
+        format!("lock {}ms", us / 1_000)
+    } else {
+        format!("lock {}s", decimal(us / 1_000))
+    };
+    Shown { name: "rto_min", text, json: decimal(us) }
+}
+
+/// Thousandths as a number without zeros at its end.
+fn decimal(thousandths: u32) -> String {
+    let number = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+    number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The metrics as `ip route show` prints them, each with a space behind it.
-pub(super) fn text(metrics: &RouteMetrics) -> String {
+pub(super) fn text(metrics: &RouteMetrics, features: Features) -> String {
     let mut out = String::new();
-    if let Some(mtu) = metrics.mtu {
-        let lock = if metrics.mtu_locked { "lock " } else { "" };
-        let _ = write!(out, "mtu {lock}{mtu} ");
-    }
-    for (name, value) in [
-        ("window", metrics.window),
-        ("advmss", metrics.advmss),
-        ("initcwnd", metrics.initcwnd),
-        ("initrwnd", metrics.initrwnd),
-    ] {
-        if let Some(value) = value {
-            let _ = write!(out, "{name} {value} ");
-        }
-    }
-    if let Some(us) = metrics.rto_min_us.map(NonZeroU32::get) {
-        let _ = if us.is_multiple_of(1_000) {
-            write!(out, "rto_min lock {}ms ", us / 1_000)
-        } else {
-            write!(out, "rto_min lock {us}us ")
+    for Shown { name, text, .. } in shown(metrics, features) {
+        let _ = match &text[..] {
+            "" => write!(out, "features {name} "),
+            text => write!(out, "{name} {text} "),
         };
     }
-    for (name, on) in
-        [("quickack", metrics.quickack), ("fastopen_no_cookie", metrics.fastopen_no_cookie)]
-    {
-        if on {
-            let _ = write!(out, "{name} 1 ");
-        }
-    }
     out
+}
+
+/// The object with the metrics, if there are any: a list of one.
+pub(super) fn json(object: Object, metrics: &RouteMetrics, features: Features) -> Object {
+    let shown = shown(metrics, features);
+    if shown.is_empty() {
+        return object;
+    }
+    let all = Object::default();
+    let all = shown.iter().fold(all, |all, metric| all.raw(metric.name, &metric.json));
+    object.raw("metrics", &list(&[all.finish()]))
 }

@@ -6,7 +6,7 @@ use super::names;
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::nexthop::ObjectConfig;
-use datapath::fib::{Features, NextHop, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
+use datapath::fib::{NextHop, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
 
 impl Ip {
     /// Everything that was configured: two configurations are equal exactly if their lines are.
@@ -152,10 +152,7 @@ impl Ip {
         if let Some(name) = names::algorithm_name(route.algorithm) {
             let _ = write!(out, " mp_algo {name}");
         }
-        if route.features.contains(Features::ECN) {
-            out += " features ecn";
-        }
-        let metrics = super::metrics::text(&route.metrics);
+        let metrics = super::metrics::text(&route.metrics, route.features);
         if !metrics.is_empty() {
             out += " ";
             out += metrics.trim_end();

@@ -3,16 +3,14 @@
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK};
 use super::route::read_gateway;
-use super::{Ip, IpResult, Options};
+use super::{Ip, IpResult, Options, metrics};
 use crate::words::{Result, Words};
 use core::cmp::Ordering;
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::multipath::Path;
 use datapath::fib::nexthop::{Object as NextHopObject, ObjectConfig};
-use datapath::fib::{
-    Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
-};
+use datapath::fib::{Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
 
 /// Which routes `ip route show` is to list.
 #[derive(Clone, Debug)]
@@ -146,6 +144,7 @@ impl Ip {
                 let _ = write!(out, "{flag} ");
             }
         }
+        out += &metrics::text(&route.metrics, route.features);
         if let Some(name) = names::algorithm_name(route.algorithm) {
             let _ = write!(out, "mp_algo {name} ");
         }
@@ -190,10 +189,6 @@ impl Ip {
         if route.metric != 0 || v6 {
             let _ = write!(out, "metric {} ", route.metric);
         }
-        if route.features.contains(Features::ECN) {
-            out.push_str("features ecn ");
-        }
-        out.push_str(&super::metrics::text(&route.metrics));
     }
 
     fn hop_text(&self, path: &Path, v6: bool, selector: &Selector) -> String {
@@ -236,7 +231,7 @@ impl Ip {
         }
         let paths = self.paths(route);
         if let [path] = &paths[..] {
-            object = self.hop_json(object, path, v6);
+            object = self.hop_json(object, path.hop, v6);
         } else if paths.is_empty() && (v6 || matches!(route.target, Target::Object(_))) {
             object = object.text("dev", self.devices.name(LOOPBACK));
         }
@@ -255,13 +250,11 @@ impl Ip {
         if route.metric != 0 || v6 {
             object = object.number("metric", route.metric);
         }
-        if route.features.contains(Features::ECN) {
-            object = object.raw("metrics", r#"[{"ecn":null}]"#);
-        }
         object = match &paths[..] {
             [path] => object.words("flags", &flags(path)),
             _ => object.words("flags", &[]),
         };
+        object = metrics::json(object, &route.metrics, route.features);
         if let Some(name) = names::algorithm_name(route.algorithm) {
             object = object.text("mp_algo", name);
         }
@@ -272,7 +265,7 @@ impl Ip {
             let hops: Vec<String> = paths
                 .iter()
                 .map(|path| {
-                    self.hop_json(Object::default(), path, v6)
+                    self.hop_json(Object::default(), path.hop, v6)
                         .number("weight", path.weight)
                         .words("flags", &flags(path))
                         .finish()
@@ -283,8 +276,8 @@ impl Ip {
         object.finish()
     }
 
-    fn hop_json(&self, object: Object, path: &Path, v6: bool) -> Object {
-        let object = match path.hop.gateway {
+    pub(super) fn hop_json(&self, object: Object, hop: Hop, v6: bool) -> Object {
+        let object = match hop.gateway {
             Some(gateway) if gateway.is_ipv6() && !v6 => {
                 let via = Object::default().text("family", "inet6");
                 object.raw("via", &via.text("host", &gateway.to_string()).finish())
@@ -292,7 +285,7 @@ impl Ip {
             Some(gateway) => object.text("gateway", &gateway.to_string()),
             None => object,
         };
-        object.text("dev", self.devices.name(path.hop.port))
+        object.text("dev", self.devices.name(hop.port))
     }
 
     /// A route over a blackhole object is shown as what it is.

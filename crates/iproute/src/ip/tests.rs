@@ -1,6 +1,8 @@
 mod answers;
 mod family;
+mod metrics;
 mod rules;
+mod taken;
 
 use super::*;
 
@@ -98,7 +100,7 @@ fn get_tells_why() {
     let mut ip = router();
     ip.run("route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2").unwrap();
     let answer = ip.run("-d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
-    assert!(answer.starts_with("198.18.0.1 from 10.9.0.7 via 10.0."), "{answer}");
+    assert!(answer.starts_with("unicast 198.18.0.1 from 10.9.0.7 via 10.0."), "{answer}");
     assert!(answer.contains("rule 32766: from all lookup main"), "{answer}");
     assert!(answer.contains("route 198.18.0.0/15 table main"), "{answer}");
     assert!(answer.contains("policy 0"), "{answer}");

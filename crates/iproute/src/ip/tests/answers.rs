@@ -1,22 +1,127 @@
-//! What is taken and what is refused, as Linux 6.18 and iproute2 6.1 were seen to answer.
+//! What `ip route get` answers: as iproute2 6.1 of Linux 6.18 (`tests/kernel.rs` asks more of both).
 
 use super::*;
 
-#[test]
-fn gateways_and_prefixes_that_linux_takes() {
-    let mut ip = router();
-    for (command, question, shown) in [
-        ("route add default via 10.0.1.1", "route show default", "default via 10.0.1.1 dev a1"),
-        ("nexthop add id 1 via 10.0.2.1 dev a2", "nexthop show", "id 1 via 10.0.2.1 dev a2"),
-        ("-6 route add fd44::5/32 via fd00:1::2", "-6 route show fd44::/32", "fd44::/32 via"),
-        ("rule add from 10.0.0.5/8 table 7 pref 9", "rule show", "from 10.0.0.0/8 lookup 7"),
-        ("rule add to 1.2.3.4 type blackhole pref 8", "rule show", "to 1.2.3.4 blackhole"),
-    ] {
-        assert_eq!(ip.run(command), Ok(String::new()), "{command}");
-        let listing = ip.run(question).unwrap();
-        assert!(listing.contains(shown), "{command}: {listing}");
+/// The first line of an answer, or the error.
+fn answer(ip: &mut Ip, question: &str) -> String {
+    match ip.run(&format!("route get {question}")) {
+        Ok(answer) => answer.lines().next().unwrap_or_default().trim_end().to_owned(),
+        Err(error) => error.to_string(),
     }
-    let mut again = Ip::new();
-    again.run_all(&ip.save()).unwrap();
-    assert_eq!(again.save(), ip.save());
+}
+
+fn with_default() -> Ip {
+    let mut ip = router();
+    ip.run_all(
+        "route add default via 10.0.2.2\n-6 route add default via fd00:2::2\n\
+         route add prohibit 9.0.0.0/8",
+    )
+    .unwrap();
+    ip
+}
+
+const NO_NETWORK: &str = "RTNETLINK answers: Network is unreachable";
+const INVALID: &str = "RTNETLINK answers: Invalid argument";
+
+#[test]
+fn a_packet_for_many_goes_by_no_gateway() {
+    let mut ip = with_default();
+    for (question, expected) in [
+        ("255.255.255.255", "broadcast 255.255.255.255 dev a2 src 10.0.2.1 uid 0"),
+        ("255.255.255.255 oif a1", "broadcast 255.255.255.255 dev a1 src 10.0.1.1 uid 0"),
+        ("255.255.255.255 from 10.9.0.7 iif in0", "broadcast 255.255.255.255 from 10.9.0.7 dev lo"),
+        ("224.0.0.1", "multicast 224.0.0.1 dev a2 src 10.0.2.1 rt_offload_failed uid 0"),
+        (
+            "239.1.2.3 from 10.0.1.1",
+            "multicast 239.1.2.3 from 10.0.1.1 dev a1 rt_offload_failed uid 0",
+        ),
+        (
+            "ff02::1",
+            "multicast ff02::1 from :: dev a1 table local proto kernel src fd00:1::1 metric 256 \
+             pref medium",
+        ),
+        (
+            "ff02::1 oif a2",
+            "multicast ff02::1 from :: dev a2 table local proto kernel src fd00:2::1 metric 256 \
+             pref medium",
+        ),
+    ] {
+        assert_eq!(answer(&mut ip, question), expected);
+    }
+    ip.run("-6 route add multicast ff00::/8 dev a2 table local proto kernel metric 256").unwrap();
+    let expected = "multicast ff02::1 from :: dev a2 table local proto kernel src fd00:2::1 \
+                    metric 256 pref medium";
+    assert_eq!(answer(&mut ip, "ff02::1"), expected, "as it comes from a kernel");
+    assert!(ip.run("route get 224.0.0.1").unwrap().ends_with("cache <local,mc> \n"));
+    assert!(ip.run("route get 239.1.2.3").unwrap().ends_with("cache <mc> \n"));
+    assert!(ip.run("route get 255.255.255.255").unwrap().ends_with("cache <local,brd> \n"));
+    let all_hosts = ip.run("-j route get 224.0.0.1").unwrap();
+    assert!(all_hosts.contains(r#""cache":["local","mc"]"#), "{all_hosts}");
+}
+
+/// A host sends from its own addresses; what comes in may be from anywhere.
+#[test]
+fn a_source_must_be_of_this_host() {
+    let mut ip = with_default();
+    for (question, expected) in [
+        ("77.0.0.1 from 10.5.5.5", NO_NETWORK),
+        ("10.0.1.1 from 10.5.5.5", NO_NETWORK),
+        ("77.0.0.1 from 10.0.1.255", NO_NETWORK),
+        ("77.0.0.1 from 224.0.0.1", INVALID),
+        ("77.0.0.1 from 127.0.0.1", INVALID),
+        ("77.0.0.1 from 10.0.1.1", "77.0.0.1 from 10.0.1.1 via 10.0.2.2 dev a2 uid 0"),
+        ("77.0.0.1 from 0.0.0.0", "77.0.0.1 via 10.0.2.2 dev a2 src 10.0.2.1 uid 0"),
+        ("77.0.0.1 from 10.5.5.5 iif in0", "77.0.0.1 from 10.5.5.5 via 10.0.2.2 dev a2"),
+    ] {
+        assert_eq!(answer(&mut ip, question), expected, "{question}");
+    }
+}
+
+/// "Apparently wrong" tables: an interface that is demanded is believed.
+#[test]
+fn what_no_route_leads_to_is_on_the_link_that_is_demanded() {
+    let mut ip = with_default();
+    for (question, expected) in [
+        ("77.0.0.1 oif a1", "77.0.0.1 dev a1 src 10.0.1.1 uid 0"),
+        ("9.0.0.1 oif a1", "9.0.0.1 dev a1 src 10.0.1.1 uid 0"),
+        ("9.0.0.1", "RTNETLINK answers: Permission denied"),
+        ("77.0.0.1 oif a1 from 10.0.2.1", "77.0.0.1 from 10.0.2.1 dev a1 uid 0"),
+        ("0.0.0.0", "local 0.0.0.0 dev lo src 127.0.0.1 uid 0"),
+        ("0.0.0.0 oif a1", "local 0.0.0.0 dev lo src 10.0.1.1 uid 0"),
+        ("77.0.0.1 oif a2", "77.0.0.1 via 10.0.2.2 dev a2 src 10.0.2.1 uid 0"),
+    ] {
+        assert_eq!(answer(&mut ip, question), expected, "{question}");
+    }
+    ip.run("link set a1 down").unwrap();
+    assert_eq!(answer(&mut ip, "77.0.0.1 oif a1"), NO_NETWORK);
+}
+
+#[test]
+fn an_answer_tells_its_table_and_mark() {
+    let mut ip = with_default();
+    ip.run_all(
+        "route add default via 10.0.1.2 table 100\nrule add fwmark 1/1 table 100\n\
+         route add 60.0.0.0/8 via inet6 fd00:1::2 dev a1",
+    )
+    .unwrap();
+    for (question, expected) in [
+        ("77.0.0.1 mark 1", "77.0.0.1 via 10.0.1.2 dev a1 table 100 src 10.0.1.1 mark 1 uid 0"),
+        ("77.0.0.1 mark 14", "77.0.0.1 via 10.0.2.2 dev a2 src 10.0.2.1 mark 14 uid 0"),
+        ("77.0.0.1 mark 16", "77.0.0.1 via 10.0.2.2 dev a2 src 10.0.2.1 mark 0x10 uid 0"),
+        ("77.0.0.1 mark 0", "77.0.0.1 via 10.0.2.2 dev a2 src 10.0.2.1 uid 0"),
+        ("60.0.0.1", "60.0.0.1 via inet6 fd00:1::2 dev a1 src 10.0.1.1 uid 0"),
+    ] {
+        assert_eq!(answer(&mut ip, question), expected, "{question}");
+    }
+    let json = ip.run("-j route get 77.0.0.1 mark 0x11").unwrap();
+    assert!(json.contains(r#""table":"100","#) && json.contains(r#""mark":17,"#), "{json}");
+    let json = ip.run("-j route get 60.0.0.1").unwrap();
+    assert!(json.contains(r#""via":{"family":"inet6","host":"fd00:1::2"},"dev":"a1""#), "{json}");
+    let details = ip.run("-d route get 77.0.0.1").unwrap();
+    let expected = "unicast 77.0.0.1 via 10.0.2.2 dev a2 table main src 10.0.2.1 uid 0 \n";
+    assert!(details.starts_with(expected), "{details}");
+    let details = ip.run("-d route get fd77::1").unwrap();
+    let expected = "unicast fd77::1 from :: via fd00:2::2 dev a2 table main proto boot scope global \
+                    src fd00:2::1 metric 1024 pref medium\n";
+    assert!(details.starts_with(expected), "{details}");
 }
