@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, grouped};
 use super::font::Fonts;
-use super::heading::{Frame, Sample, heading, small, upright_label};
+use super::heading::{Frame, NUMBER_GAP, Sample, heading, in_lines, small, upright_label};
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 
 /// One line of a chart.
@@ -107,7 +107,7 @@ impl LineChart {
             label: &line.label,
         });
         let labels: Vec<Sample<'_>> = bands.chain(lines).collect();
-        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
+        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).beside(&y);
         for (place, band) in self.bands.iter().enumerate() {
             draw_band(&mut scene, &frame, &x, &y, band, band_colour(place));
         }
@@ -235,7 +235,7 @@ impl BarChart {
             .filter(|(index, _)| shown(*index))
             .map(|(index, label)| Sample { fill: Colour::data(index), dash: None, label })
             .collect();
-        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
+        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).beside(&y);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         let width = (frame.right - frame.left) / self.groups.len().max(1) as f32;
         for (index, group) in self.groups.iter().enumerate() {
@@ -315,8 +315,11 @@ fn draw_stack(scene: &mut Scene, frame: &Frame, y: &Axis, group: &Group, [left, 
     }
 }
 
-/// The names below groups, in one line or two; where they are too long for that, each second, third …
-/// only.
+/// Groups that are so wide have all their names, in as many lines as there is room for, and shortened if need be.
+const NAMED: f32 = 44.0;
+const NAME_LINES: usize = 3;
+
+/// The names below groups: in one line or two, else in three; of narrow groups each second, third … only.
 fn group_names(scene: &mut Scene, frame: &Frame, names: &[&str], width: f32) {
     let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };
     let fonts = Fonts::load();
@@ -326,11 +329,16 @@ fn group_names(scene: &mut Scene, frame: &Frame, names: &[&str], width: f32) {
     };
     let fits = |every: &usize| widest(*every) < width * *every as f32 - 4.0;
     let every = (1..=names.len()).find(fits).unwrap_or(names.len().max(1));
-    for (place, name) in names.iter().enumerate().step_by(every) {
-        let room = width * every as f32;
-        for (line, text) in (0u8..).zip(broken(name, room, style.size)) {
+    let shortens = every > 1 && width >= NAMED;
+    for (place, name) in names.iter().enumerate().step_by(if shortens { 1 } else { every }) {
+        let lines = if shortens {
+            in_lines(name, width - 4.0, NAME_LINES, &style)
+        } else {
+            broken(name, width * every as f32, style.size).into_iter().map(String::from).collect()
+        };
+        for (line, text) in (0u8..).zip(lines) {
             let y = frame.bottom + 20.0 + 15.0 * f32::from(line);
-            scene.text([frame.left + width * (place as f32 + 0.5), y], text, style);
+            scene.text([frame.left + width * (place as f32 + 0.5), y], &text, style);
         }
     }
 }
@@ -360,7 +368,7 @@ pub(super) fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label
         let y = frame.y(axis, tick);
         scene.line([frame.left, y], [frame.right, y], Colour::GRID, 1.0);
         let style = TextStyle { anchor: Anchor::End, ..small(Colour::GREY) };
-        scene.text([frame.left - 8.0, y + 4.0], &axis.label(tick), style);
+        scene.text([frame.left - NUMBER_GAP, y + 4.0], &axis.label(tick), style);
     }
     upright_label(scene, [frame.top, frame.bottom], label);
 }

@@ -8,6 +8,11 @@ const LEFT: f32 = 72.0;
 const RIGHT: f32 = 24.0;
 const BOTTOM: f32 = 56.0;
 
+/// So far to the right the name of the vertical axis reaches.
+const UPRIGHT: f32 = 28.0;
+/// Between a number of the vertical axis and the data.
+pub(super) const NUMBER_GAP: f32 = 8.0;
+
 /// The rectangle of the data: left, top, right, bottom.
 pub(super) struct Frame {
     pub left: f32,
@@ -17,6 +22,14 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Leaves room at the left for the numbers of a vertical axis, beside its name.
+    pub fn beside(self, axis: &Axis) -> Self {
+        let size = small(Colour::GREY).size;
+        let wide = |tick: &f64| Fonts::load().width(&axis.label(*tick), size, false);
+        let widest = axis.ticks.iter().map(wide).fold(0.0, f32::max);
+        Self { left: self.left.max(UPRIGHT + widest + NUMBER_GAP), ..self }
+    }
+
     /// Where a value of the horizontal axis lies.
     pub fn x(&self, axis: &Axis, value: f64) -> f32 {
         self.left + axis.place(value) * (self.right - self.left)
@@ -123,6 +136,19 @@ fn legend(scene: &mut Scene, labels: &[Sample<'_>], mut y: f32) -> f32 {
     y
 }
 
+/// A text in `count` lines at most that are no wider than `room`; what is too much goes from its end, and is marked.
+pub(super) fn in_lines(text: &str, room: f32, count: usize, style: &TextStyle) -> Vec<String> {
+    let mut lines = lines_of(text, room, style);
+    if lines.len() > count {
+        lines.truncate(count);
+        let fits = |text: &str| Fonts::load().width(text, style.size, style.medium) <= room;
+        let mut last = lines.pop().unwrap_or_default();
+        while !fits(&format!("{last}…")) && last.pop().is_some() {}
+        lines.push(format!("{}…", last.trim_end()));
+    }
+    lines
+}
+
 /// A text that is no wider than `room`: what is too much goes from its end, and is marked.
 fn shortened(text: &str, room: f32, style: &TextStyle) -> String {
     let fonts = Fonts::load();
@@ -174,6 +200,26 @@ mod tests {
         }
         let short = shortened(&text, 100.0, &STYLE);
         assert!(short.starts_with("a title") && short.ends_with('…'), "{short}");
+    }
+
+    #[test]
+    fn a_name_has_no_more_lines_than_there_is_room_for() {
+        let wide = |line: &String| Fonts::load().width(line, STYLE.size, STYLE.medium);
+        assert_eq!(in_lines("pfifo limit 1000", 60.0, 3, &STYLE), ["pfifo", "limit", "1000"]);
+        let long = in_lines("cake bandwidth 10mbit ack-filter nat", 90.0, 2, &STYLE);
+        assert!(long.len() == 2 && long[1].ends_with('…'), "{long:?}");
+        assert!(long.iter().all(|line| wide(line) <= 90.0), "{long:?}");
+    }
+
+    #[test]
+    fn numbers_and_name_of_the_vertical_axis_do_not_meet() {
+        for high in [8.0, 80_000.0, 5e9] {
+            let mut scene = Scene::new(600.0, 400.0, "");
+            let axis = Axis::round(0.0, high, 4);
+            let frame = heading(&mut scene, "t", "", &[]).beside(&axis);
+            let number = Fonts::load().width(&axis.label(axis.high), 11.5, false);
+            assert!(frame.left - NUMBER_GAP - number >= UPRIGHT, "{high}: {}", frame.left);
+        }
     }
 
     #[test]
