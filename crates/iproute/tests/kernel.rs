@@ -158,6 +158,51 @@ nexthop add id 40 via 10.0.3.1 dev a2
 rule add to 1.2.3.4 type blackhole priority 90
 rule add to 1.2.3.5 type prohibit priority 91
 rule add to 1.2.3.6 type bleckhole priority 92
+route add 43.0.0.0/8 nexthop via 99.0.0.1 onlink
+route add 43.0.0.0/8 dev a2 onlink
+-6 route add fd72::/64 via fd00:1::2 onlink
+-6 route add fd72::/64 dev a3 onlink
+route add 43.0.0.0/8 via 10.0.3.2 scope host
+route add local 43.0.0.0/8 via 10.0.3.2
+route add 43.0.0.0/8 scope host nexthop dev a1 nexthop dev a2
+route add 43.0.0.0/8 via 10.0.3.2 scope link
+route add 43.0.0.0/8 via 10.0.3.1 scope link
+route add 44.0.0.0/8 via 99.0.0.1 dev a3 onlink scope link
+route add broadcast 44.0.0.0/8 via 10.0.3.2
+route add local 44.0.0.0/8 dev a3 scope nowhere
+route add local 44.0.0.0/8 dev a3 scope link
+route add 44.0.0.0/8 dev a3 scope nowhere
+route add blackhole 45.0.0.0/8 scope nowhere src 1.2.3.4
+route add 46.0.0.0/8 via 10.0.3.2 src 1.2.3.4
+route add 46.0.0.0/8 via 10.0.3.2 src 10.0.1.255
+route add 46.0.0.0/8 via 10.0.3.2 src 127.0.0.1
+route add local 47.0.0.1 dev a3 src 47.0.0.1
+route add local 47.0.0.2 dev a3 src 47.0.0.3
+-6 route add fd73::/64 via fd00:1::2 src fd09:9::1
+-6 route add fd73::/64 via fd00:1::2 src fd00:2::1
+-6 route add fd74::/64 dev a3 src ::1
+-6 route add blackhole fd74::/64 src fd09:9::1
+route add 48.0.0.0/8 via 10.0.3.2 tos 0x11
+route del 48.0.0.0/8 tos 0x3
+route add 48.0.0.0/8 via 10.0.3.2 mtu 100000
+route add 49.0.0.0/8 via 10.0.3.2 mtu lock 65521 advmss 100000
+route del 48.0.0.0/8
+route del 49.0.0.0/8
+rule add pref 110 tos 0x11 table 7
+rule add pref 111 goto 111
+rule add pref 111 goto 110
+rule add pref 112 sport 0 table 7
+rule add pref 112 sport 0-5 table 7
+rule add pref 112 dport 1-65535 table 7
+rule add pref 112 dport 65535 table 7
+rule add pref 112 dport 1-65534 table 7
+rule add
+nexthop add id 41 group 1 type resilient
+nexthop replace id 20 group 1/2 type resilient
+nexthop replace id 41 group 1/2 type resilient
+nexthop add id 41 via 10.0.3.2 dev a3 scope link
+nexthop replace id 0 via 10.0.3.2 dev a3
+nexthop replace via 10.0.3.2 dev a3
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add to 203.0.113.0/24 prohibit pref 101

@@ -46,8 +46,7 @@ impl Object {
         &self.config
     }
 
-    /// True for an object of IPv6, false for one of IPv4: that of its gateway, else the one that it was
-    /// added with (`nh_info.family`). A group has none, and one that was given none serves both.
+    /// Is it of IPv6? As its gateway, else as it was added (`nh_info.family`); without an answer it serves both.
     pub fn v6(&self) -> Option<bool> {
         self.v6
     }

@@ -20,6 +20,10 @@ pub(super) const WORDS: [&str; 8] = [
     "fastopen_no_cookie",
 ];
 
+/// More than this is taken for it (`ip_metrics_convert`).
+const MTU_MAX: u32 = 65_520;
+const ADVMSS_MAX: NonZeroU32 = NonZeroU32::new(65_495).expect("not 0");
+
 /// Reads one metric; false if `word` begins none.
 pub(super) fn read(
     metrics: &mut RouteMetrics,
@@ -33,9 +37,10 @@ pub(super) fn read(
             if metrics.mtu_locked {
                 value = words.value(word)?;
             }
-            metrics.mtu = NonZeroU32::new(names::number(value, "\"mtu\" value is invalid")?);
+            let mtu = names::number(value, "\"mtu\" value is invalid")?;
+            metrics.mtu = NonZeroU32::new(mtu.min(MTU_MAX));
         }
-        "advmss" => metrics.advmss = number(word, words)?,
+        "advmss" => metrics.advmss = number(word, words)?.map(|mss| mss.min(ADVMSS_MAX)),
         "window" => metrics.window = number(word, words)?,
         "initcwnd" => metrics.initcwnd = number(word, words)?,
         "initrwnd" => metrics.initrwnd = number(word, words)?,

@@ -5,6 +5,7 @@
 //! would print.
 
 mod address;
+mod check;
 pub mod config;
 mod get;
 pub mod import;

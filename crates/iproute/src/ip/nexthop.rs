@@ -36,6 +36,15 @@ struct ObjectWords {
     blackhole: bool,
     group: Vec<Member>,
     resilient: Option<ResilientConfig>,
+    /// Which of its words were said.
+    said_of_it: Vec<ResilientWord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResilientWord {
+    Buckets,
+    IdleTimer,
+    UnbalancedTimer,
 }
 
 impl Ip {
@@ -43,12 +52,12 @@ impl Ip {
         let verbs = ["add", "replace", "del", "show", "get", "bucket", "flush"];
         match verb(words, "nexthop", &verbs)? {
             "add" => {
-                let (id, config) = self.read_object(words, options)?;
+                let (id, config) = self.read_object(words, options, false)?;
                 let v6 = options.family().unwrap_or(false);
                 self.fib.add_object_of(self.now, id, config, Some(v6))?;
             }
             "replace" => {
-                let (id, config) = self.read_object(words, options)?;
+                let (id, config) = self.read_object(words, options, true)?;
                 let v6 = options.family().unwrap_or(false);
                 self.fib.replace_object_of(self.now, id, config, Some(v6))?;
             }
@@ -248,6 +257,7 @@ impl Ip {
         &self,
         words: &mut Words<'_>,
         options: Options,
+        replaces: bool,
     ) -> IpResult<(u32, ObjectConfig)> {
         let mut said = ObjectWords::default();
         while let Some(word) = words.next() {
@@ -258,7 +268,7 @@ impl Ip {
                 "onlink" => said.onlink = true,
                 "blackhole" => said.blackhole = true,
                 "group" => said.group = read_group(words.value(word)?)?,
-                "proto" | "protocol" | "scope" => drop(words.value(word)?),
+                "proto" | "protocol" => drop(words.value(word)?),
                 "type" => said.resilient = read_type(words, word)?,
                 "buckets" | "idle_timer" | "unbalanced_timer" | "unbalanced_time" => {
                     let value = words.value(word)?;
@@ -266,7 +276,7 @@ impl Ip {
                         let what = "only a resilient group has it";
                         return Err(invalid(word, what, None).into());
                     };
-                    read_resilient(config, word, value)?;
+                    said.said_of_it.extend(read_resilient(config, word, value)?);
                 }
                 _ => return Err(word.unknown("nexthop", &WORDS).into()),
             }
@@ -274,12 +284,50 @@ impl Ip {
         if options.v6 && !said.group.is_empty() {
             return Err(IpError::Answer("Error: Invalid family for group."));
         }
-        let id = said.id.unwrap_or_else(|| self.fib.objects().free_id());
+        // 0 is none: the kernel finds one.
+        let id = match said.id.filter(|&id| id != 0) {
+            Some(id) => id,
+            None if replaces => return Err(IpError::Answer("Error: Replace requires nexthop id.")),
+            None => self.fib.objects().free_id(),
+        };
+        if let Some(config) = &mut said.resilient {
+            self.keep(config, &said.said_of_it, Some(id).filter(|_| replaces))?;
+        }
         Ok((id, self.config(said)?))
     }
 
+    /// What a resilient group that is replaced was not told stays as it is; a new one is told how many
+    /// buckets it has (`nexthop_create_group`, `replace_nexthop_grp`).
+    fn keep(
+        &self,
+        config: &mut ResilientConfig,
+        said: &[ResilientWord],
+        replaces: Option<u32>,
+    ) -> IpResult<()> {
+        let there = replaces.and_then(|id| self.fib.objects().get(id));
+        let Some(ObjectConfig::Resilient(_, there)) = there.map(NextHopObject::config) else {
+            return if said.contains(&ResilientWord::Buckets) {
+                Ok(())
+            } else {
+                Err(IpError::Answer(
+                    "Error: Number of buckets not specified for nexthop group insertion.",
+                ))
+            };
+        };
+        if !said.contains(&ResilientWord::Buckets) {
+            config.buckets = there.buckets;
+        }
+        if !said.contains(&ResilientWord::IdleTimer) {
+            config.idle_timer = there.idle_timer;
+        }
+        if !said.contains(&ResilientWord::UnbalancedTimer) {
+            config.unbalanced_timer = there.unbalanced_timer;
+        }
+        Ok(())
+    }
+
     fn config(&self, said: ObjectWords) -> IpResult<ObjectConfig> {
-        let ObjectWords { id: _, gateway, port, onlink, blackhole, group, resilient } = said;
+        let ObjectWords { gateway, port, onlink, blackhole, group, resilient, .. } = said;
         if !group.is_empty() {
             return Ok(match resilient {
                 Some(config) => ObjectConfig::Resilient(group, config),
@@ -358,23 +406,29 @@ fn read_type(words: &mut Words<'_>, word: Word<'_>) -> Result<Option<ResilientCo
     }
 }
 
-fn read_resilient(config: &mut ResilientConfig, word: Word<'_>, value: Word<'_>) -> Result<()> {
+fn read_resilient(
+    config: &mut ResilientConfig,
+    word: Word<'_>,
+    value: Word<'_>,
+) -> Result<Option<ResilientWord>> {
     let number = |what: &str| names::number(value, what);
-    match word.text {
+    Ok(Some(match word.text {
         "buckets" => {
             let buckets = u16::try_from(number("invalid buckets value")?);
             config.buckets = buckets.map_err(|_| invalid(value, "invalid buckets value", None))?;
+            ResilientWord::Buckets
         }
         "idle_timer" => {
             config.idle_timer = Duration::from_secs(number("invalid idle timer value")?.into());
+            ResilientWord::IdleTimer
         }
         "unbalanced_timer" => {
             let secs = number("invalid unbalanced timer value")?;
             config.unbalanced_timer = Duration::from_secs(secs.into());
+            ResilientWord::UnbalancedTimer
         }
-        _ => {}
-    }
-    Ok(())
+        _ => return Ok(None),
+    }))
 }
 
 fn group_text(members: &[Member]) -> String {

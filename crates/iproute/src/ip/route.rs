@@ -1,5 +1,6 @@
 //! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
 
+use super::check::refuse_ecn_bits;
 use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, IpResult, Options, verb};
@@ -49,18 +50,18 @@ pub(super) struct RouteWords {
     pub(super) object: Option<u32>,
     pub(super) algorithm: Algorithm,
     /// The hop of `via` and `dev`.
-    single: HopWords,
+    pub(super) single: HopWords,
     /// Those of `nexthop …`.
-    hops: Vec<HopWords>,
+    pub(super) hops: Vec<HopWords>,
 }
 
 /// One next hop as its words describe it.
 #[derive(Clone, Copy, Debug, Default)]
-struct HopWords {
-    gateway: Option<IpAddr>,
-    port: Option<u16>,
+pub(super) struct HopWords {
+    pub(super) gateway: Option<IpAddr>,
+    pub(super) port: Option<u16>,
     weight: u16,
-    onlink: bool,
+    pub(super) onlink: bool,
 }
 
 impl Ip {
@@ -71,6 +72,7 @@ impl Ip {
             "flush" => self.route_flush(words, options)?,
             "del" => {
                 let said = self.read_route(words, options)?;
+                refuse_ecn_bits(&said)?;
                 self.fib.delete(&self.filter(&said)?)?;
             }
             "add" => {
@@ -107,6 +109,7 @@ impl Ip {
 
     fn read_full_route(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<Route> {
         let said = self.read_route(words, options)?;
+        refuse_ecn_bits(&said)?;
         self.complete(&said)
     }
 
@@ -186,6 +189,7 @@ impl Ip {
     fn complete(&self, said: &RouteWords) -> IpResult<Route> {
         let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
         let kind = said.kind.unwrap_or_default();
+        self.check_flags(said)?;
         let target = self.target(said, kind)?;
         // What is written as `nexthop` counts as a gateway, though it may be a device alone (`nhs_ok` of
         // iproute2's `iproute_modify`).
@@ -216,7 +220,9 @@ impl Ip {
             algorithm: said.algorithm,
             target,
         };
+        self.check_scope(&route)?;
         self.refuse_device_down(&route)?;
+        self.check_source(&route)?;
         Ok(route)
     }
 

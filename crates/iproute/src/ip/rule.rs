@@ -5,7 +5,7 @@ mod select;
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK, invalid};
 use super::route::read_tos;
-use super::{Ip, IpResult, Options, verb};
+use super::{Ip, IpError, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::ops::RangeInclusive;
@@ -54,9 +54,16 @@ impl Ip {
             "show" => return Ok(self.rule_show(words, options)?),
             "flush" => while self.fib.delete_rule(options.v6, |rule| rule.priority != 0).is_ok() {},
             "add" => {
+                if words.peek().is_none() {
+                    return Err(IpError::Answer("\"ip rule add\" requires arguments."));
+                }
                 let said = self.read_rule(words, options)?;
+                said.check()?;
                 let priority = said.priority.unwrap_or_else(|| self.free_priority(said.is_v6()));
                 let action = said.action.unwrap_or(Action::Table(TableId::MAIN));
+                if matches!(action, Action::Goto(target) if target <= priority) {
+                    return Err(IpError::Answer("Error: Backward goto not supported."));
+                }
                 self.fib.add_rule(said.is_v6(), Rule { priority, action, ..said.rule })?;
             }
             _ => {
@@ -277,6 +284,24 @@ impl Ip {
 impl RuleWords {
     fn is_v6(&self) -> bool {
         self.family == Some(true)
+    }
+
+    /// What the kernel refuses of a new rule (`fib4_rule_configure`, `fib_rule_port_range_valid`).
+    fn check(&self) -> IpResult<()> {
+        let rule = &self.rule;
+        if rule.tos & 3 != 0 {
+            return Err(IpError::Answer("Error: Invalid dsfield (tos): ECN bits must be 0."));
+        }
+        let wrong = |ports: &Option<RangeInclusive<u16>>| {
+            ports.as_ref().is_some_and(|ports| *ports.start() == 0 || *ports.end() == u16::MAX)
+        };
+        if wrong(&rule.src_ports) {
+            return Err(IpError::Answer("Error: Invalid sport range."));
+        }
+        if wrong(&rule.dst_ports) {
+            return Err(IpError::Answer("Error: Invalid dport range."));
+        }
+        Ok(())
     }
 
     /// True if the rule has everything that was said.

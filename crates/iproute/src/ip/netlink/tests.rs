@@ -71,6 +71,10 @@ fn routes_of_the_kernel_read_and_write_byte_for_byte() {
     for (command, hex) in ROUTES {
         let mut ip = Ip::new();
         ip.run_all("link add lo0\nlink add a1\nlink add a2\nlink add a3").unwrap();
+        // Those of `src`, without the routes that they would bring along.
+        for (port, addr) in (1..).zip(["10.0.1.1", "10.0.2.1", "10.0.3.1"]) {
+            ip.devices.add_address(port, addr.parse().unwrap(), 24);
+        }
         ip.run(command).expect(command);
         let said = ip.fib.routes().remove(0);
         let message = bytes(&hex.replace(' ', ""));
@@ -149,6 +153,10 @@ fn the_weight_of_a_single_next_hop_travels() {
     ] {
         let mut ip = Ip::new();
         ip.run_all("link add lo0\nlink add a1\nlink add a2\nlink add a3").unwrap();
+        // Those of `src`, without the routes that they would bring along.
+        for (port, addr) in (1..).zip(["10.0.1.1", "10.0.2.1", "10.0.3.1"]) {
+            ip.devices.add_address(port, addr.parse().unwrap(), 24);
+        }
         ip.run(command).expect(command);
         let route = ip.fib.routes().remove(0);
         let message = encode_route(&route, &Recorded);
