@@ -75,7 +75,9 @@ mod tests {
         ) {
             let mut some: Vec<u64> = some.into_iter().map(|(bits, any)| any >> bits).collect();
             let mut delays = Delays::default();
-            some.iter().for_each(|&ns| delays.record(ns));
+            for &ns in &some {
+                delays.record(ns);
+            }
             some.sort_unstable();
             let rank = (some.len() as f64 * share).ceil().max(1.0) as usize;
             let (exact, told) = (some[rank - 1], delays.quantile(share).unwrap());
