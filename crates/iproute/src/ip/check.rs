@@ -15,26 +15,26 @@ pub(super) fn refuse_ecn_bits(said: &RouteWords) -> IpResult<()> {
     Ok(())
 }
 
-impl Ip {
-    /// `onlink` is about a gateway, and needs to know the link; IPv6 takes it without a gateway, too
-    /// (`fib_check_nh`, `fib6_nh_init`).
-    pub(super) fn check_flags(&self, said: &RouteWords) -> IpResult<()> {
-        let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
-        let check = |hop: &HopWords| match (hop.gateway, hop.port) {
-            (Some(_), None) if hop.onlink => {
-                Err(IpError::Answer("Error: Nexthop device required for onlink."))
-            }
-            (None, Some(_)) if hop.onlink && !v6 => Err(IpError::Answer(
-                "Error: Invalid flags for nexthop - PERVASIVE and ONLINK can not be set.",
-            )),
-            _ => Ok(()),
-        };
-        if said.object.is_some() {
-            return Ok(());
+/// `onlink` is about a gateway, and needs to know the link; IPv6 takes it without a gateway, too
+/// (`fib_check_nh`, `fib6_nh_init`).
+pub(super) fn check_flags(said: &RouteWords) -> IpResult<()> {
+    let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
+    let check = |hop: &HopWords| match (hop.gateway, hop.port) {
+        (Some(_), None) if hop.onlink => {
+            Err(IpError::Answer("Error: Nexthop device required for onlink."))
         }
-        said.hops.iter().chain([&said.single]).try_for_each(check)
+        (None, Some(_)) if hop.onlink && !v6 => Err(IpError::Answer(
+            "Error: Invalid flags for nexthop - PERVASIVE and ONLINK can not be set.",
+        )),
+        _ => Ok(()),
+    };
+    if said.object.is_some() {
+        return Ok(());
     }
+    said.hops.iter().chain([&said.single]).try_for_each(check)
+}
 
+impl Ip {
     /// Whether a destination is as far away as its route's type and next hops allow (`fib_create_info`,
     /// `fib_check_nh`). IPv6 has no scopes.
     pub(super) fn check_scope(&self, route: &Route) -> IpResult<()> {

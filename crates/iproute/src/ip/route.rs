@@ -1,6 +1,6 @@
 //! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
 
-use super::check::refuse_ecn_bits;
+use super::check::{check_flags, refuse_ecn_bits};
 use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, IpResult, Options, verb};
@@ -189,7 +189,7 @@ impl Ip {
     fn complete(&self, said: &RouteWords) -> IpResult<Route> {
         let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
         let kind = said.kind.unwrap_or_default();
-        self.check_flags(said)?;
+        check_flags(said)?;
         let target = self.target(said, kind)?;
         // What is written as `nexthop` counts as a gateway, though it may be a device alone (`nhs_ok` of
         // iproute2's `iproute_modify`).
