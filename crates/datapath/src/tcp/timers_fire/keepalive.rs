@@ -18,23 +18,32 @@ impl Connection {
         }
     }
 
-    /// `SO_KEEPALIVE` was set or cleared (`tcp_set_keepalive`).
+    /// `SO_KEEPALIVE` was set or cleared: the first probe is a whole idle time away, however long it has been quiet
+    /// (`tcp_set_keepalive`).
     pub fn keep_alive(&mut self, on: bool, now: Instant) {
-        self.config_mut().keepalive = on;
-        self.keepalive_changed(now);
-    }
-
-    /// `SO_KEEPALIVE` or one of its times was set (`tcp_set_keepalive`, `keepalive_time_when`).
-    pub fn keepalive_changed(&mut self, now: Instant) {
-        if matches!(self.state, State::Close | State::Listen | State::TimeWait) || self.orphan {
+        let was_on = core::mem::replace(&mut self.config_mut().keepalive, on);
+        if !self.may_keep_alive() {
             return;
         }
-        if !self.config.keepalive {
+        if !on {
             self.timers.stop(Timer::Keepalive);
+        } else if !was_on {
+            self.set_keepalive(self.keepalive_time(), now);
+        }
+    }
+
+    /// `TCP_KEEPIDLE` was set: how long it has been quiet counts (`tcp_sock_set_keepidle_locked`).
+    pub fn keepalive_changed(&mut self, now: Instant) {
+        if !self.may_keep_alive() || !self.config.keepalive {
             return;
         }
         let left = self.keepalive_time().saturating_sub(self.idle_ticks(now));
         self.set_keepalive(left, now);
+    }
+
+    /// The timer is there for probes.
+    fn may_keep_alive(&self) -> bool {
+        !matches!(self.state, State::Close | State::Listen | State::TimeWait) && !self.orphan
     }
 
     fn set_keepalive(&mut self, ticks: u64, now: Instant) {
