@@ -1,5 +1,8 @@
 //! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
 
+mod asleep;
+mod urgent;
+
 use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
@@ -9,9 +12,10 @@ use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Notice, StampKind, TcpRead, UrgentRead, WriteFlags};
+use crate::tcp::{Connection, Cx, Notice, StampKind, TcpRead, WriteFlags};
 use crate::units::Instant;
 use core::task::Poll;
+use urgent::{receive_urgent, stops_at_urgent};
 
 impl Sockets {
     /// `write(2)` and its kin, and what `sendfile` and `splice` send.
@@ -218,10 +222,20 @@ impl Sockets {
             Phase::Connection(id) => id,
             // The SYN waits for data; so does a reader.
             Phase::Deferred(_) => return wait(now, dont_wait, timeout, Errno::EAGAIN, progress),
+            // Nobody has sent anything urgent.
+            Phase::Fresh if flags & number::MSG_OOB != 0 => {
+                return Poll::Ready(Err(Errno::EINVAL));
+            }
             Phase::Fresh | Phase::Listener(_) => return Poll::Ready(Err(Errno::ENOTCONN)),
         };
         if flags & number::MSG_OOB != 0 {
             return Poll::Ready(receive_urgent(now, host, id, iov, flags));
+        }
+        if progress.asleep && self.sleeps_on(now, host, fd, progress)? {
+            return Poll::Pending;
+        }
+        if iov.is_empty() {
+            return self.receive_nothing(now, host, fd, flags, progress);
         }
         let target = self.receive_target(iov, flags, fd)?;
         if flags & number::MSG_PEEK != 0 {
@@ -234,7 +248,7 @@ impl Sockets {
         let limit = valid.unwrap_or(room);
         loop {
             let left = limit - progress.bytes;
-            if left == 0 && (limit > 0 || iov.is_empty()) {
+            if left == 0 && limit > 0 {
                 break;
             }
             if limit == 0 && host.tcp_connection(id).is_some_and(|tcp| tcp.unread_bytes() > 0) {
@@ -269,6 +283,7 @@ impl Sockets {
                 }
                 TcpRead::WouldBlock if before >= target.max(1) => break,
                 TcpRead::WouldBlock => {
+                    self.sleep_if_few_suffice(host, fd, target, progress)?;
                     return match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                         Poll::Ready(Err(_)) if before > 0 => {
                             let fetched = core::mem::take(&mut progress.fetched);
@@ -324,6 +339,7 @@ impl Sockets {
         }
         if bytes < target && blocks {
             progress.bytes = bytes;
+            self.sleep_if_few_suffice(host, fd, target, progress)?;
             match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                 Poll::Ready(Err(_)) if bytes > 0 => {}
                 other => return other,
@@ -444,46 +460,6 @@ fn fetch(tcp: &mut Connection, max: u64, fetched: &mut Vec<u8>, cx: &mut Cx<'_>)
     let taken = if let TcpRead::Data(bytes) = read { bytes as usize } else { 0 };
     fetched.truncate(from + taken);
     read
-}
-
-/// The reader stands at an urgent byte.
-fn stops_at_urgent(host: &Host, id: SocketId) -> bool {
-    host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
-}
-
-/// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
-fn receive_urgent(
-    now: Instant,
-    host: &mut Host,
-    id: SocketId,
-    iov: &Iov,
-    flags: i32,
-) -> SyscallResult {
-    let peek = flags & number::MSG_PEEK != 0;
-    let (read, closed, byte) = host
-        .with_tcp(now, id, |tcp, _| {
-            let closed = tcp.state() == State::Close || tcp.is_shut().0;
-            (tcp.read_urgent(peek), closed, tcp.urgent_byte())
-        })
-        .map_err(|_| Errno::ENOTCONN)?;
-    let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
-    match read {
-        UrgentRead::Byte if iov.is_empty() => {
-            message.flags |= number::MSG_TRUNC;
-            Ok(Return { value: 0, data: Data::Message(message) })
-        }
-        UrgentRead::Byte => {
-            if iov.fetches() {
-                message.bytes.push(byte);
-            }
-            Ok(Return { value: 1, data: Data::Message(message) })
-        }
-        UrgentRead::None => Err(Errno::EINVAL),
-        UrgentRead::Awaited if closed => {
-            Ok(Return { value: 0, data: Data::Message(Received::default()) })
-        }
-        UrgentRead::Awaited => Err(Errno::EAGAIN),
-    }
 }
 
 /// What control messages ask of a write.
