@@ -29,7 +29,7 @@ pub fn address(bytes: &[u8]) -> Address {
 pub fn option(level: i32, name: i32, bytes: &[u8]) -> OptionValue {
     match (level, name) {
         (number::SOL_SOCKET, number::SO_LINGER) if bytes.len() >= 8 => {
-            OptionValue::Linger { on: int(bytes, 0) != 0, seconds: int(bytes, 4).max(0) as u32 }
+            OptionValue::Linger { on: int(bytes, 0) != 0, seconds: int(bytes, 4) as u32 }
         }
         (number::SOL_SOCKET, number::SO_RCVTIMEO | number::SO_SNDTIMEO) if bytes.len() >= 16 => {
             let micros = long(bytes, 0).saturating_mul(1_000_000).saturating_add(long(bytes, 8));

@@ -193,8 +193,8 @@ impl Sockets {
             Syscall::GetOption { level, name, len, .. } => self
                 .datagram_option(now, host, fd, *level, *name)
                 .and_then(|value| shortened(value, *level, *name, *len)),
-            Syscall::SetOption { level, name, value, .. } => {
-                self.set_datagram_option(host, fd, *level, *name, value)
+            Syscall::SetOption { level, name, value, len, .. } => {
+                self.set_datagram_option(host, fd, (*level, *name), value, *len)
             }
             Syscall::Read { iov, .. } => {
                 return Some(self.receive_datagram(now, host, fd, iov, 0, progress));

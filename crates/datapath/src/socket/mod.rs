@@ -135,6 +135,9 @@ impl Sockets {
             Syscall::Ioctl { fd, request, argument } => self.ioctl(host, *fd, *request, *argument),
             Syscall::GetOption { fd, level, name, len } => {
                 self.socket(*fd)?;
+                if *len > i32::MAX as u32 {
+                    return Poll::Ready(Err(Errno::EINVAL));
+                }
                 let value = self.get_option(now, host, *fd, *level, *name);
                 value.and_then(|value| shortened(value, *level, *name, *len))
             }

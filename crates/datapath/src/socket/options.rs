@@ -18,8 +18,10 @@ use crate::host::Host;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
+pub(super) use get::told_linger;
 use get::{ip_value, ipv6_value, socket_value, tcp_value};
 use set::Setter;
+pub(super) use set_structured::LINGER_LEN;
 
 /// Options that only the socket knows, not the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(super) struct StreamOptions {
     pub reuse_port: bool,
     /// `SO_LINGER`, s.
     pub linger: Option<u32>,
+    /// The time last given with it, which stays when it is off.
+    pub linger_time: u32,
     /// `SO_RCVTIMEO`; else for ever.
     pub receive_timeout: Option<Duration>,
     /// `SO_SNDTIMEO`; else for ever.
@@ -48,6 +52,8 @@ pub(super) struct StreamOptions {
     pub freebind: bool,
     /// `SO_ZEROCOPY`.
     pub zerocopy: bool,
+    /// `SO_TXREHASH`.
+    pub rehashes: bool,
     /// Options that are kept and mean nothing here, by level and name.
     pub kept: std::collections::BTreeMap<(i32, i32), i64>,
 }
@@ -59,6 +65,7 @@ impl StreamOptions {
             reuse_address: false,
             reuse_port: false,
             linger: None,
+            linger_time: 0,
             receive_timeout: None,
             send_timeout: None,
             rcvlowat: 1,
@@ -68,6 +75,7 @@ impl StreamOptions {
             v6_only: false,
             freebind: false,
             zerocopy: false,
+            rehashes: true,
             kept: std::collections::BTreeMap::new(),
         }
     }
@@ -79,7 +87,7 @@ const MIN_SNDBUF: i64 = 4_608;
 const MIN_RCVBUF: i64 = 2_304;
 
 /// Options that can be set and read back, and change nothing in this world.
-const KEPT: [(i32, i32); 21] = [
+const KEPT: [(i32, i32); 18] = [
     (SOL_SOCKET, SO_DEBUG),
     (SOL_SOCKET, SO_DONTROUTE),
     (SOL_SOCKET, SO_BROADCAST),
@@ -87,9 +95,7 @@ const KEPT: [(i32, i32); 21] = [
     (SOL_SOCKET, SO_TIMESTAMP),
     (SOL_SOCKET, SO_TIMESTAMPNS),
     (SOL_SOCKET, SO_BUSY_POLL),
-    (SOL_SOCKET, SO_TXREHASH),
     (SOL_SOCKET, SO_INCOMING_CPU),
-    (SOL_TCP, TCP_THIN_DUPACK),
     (SOL_IP, IP_RECVTTL),
     (SOL_IP, IP_RECVTOS),
     (SOL_IP, IP_RECVOPTS),
@@ -99,8 +105,21 @@ const KEPT: [(i32, i32); 21] = [
     (SOL_IPV6, IPV6_RECVTCLASS),
     (SOL_IPV6, IPV6_FLOWINFO_SEND),
     (SOL_IPV6, IPV6_AUTOFLOWLABEL),
-    (SOL_SOCKET, SO_INCOMING_NAPI_ID),
     (SOL_SOCKET, SO_NO_CHECK),
+];
+
+/// Of those in [`KEPT`], the ones that are on or off.
+const SWITCHES: [(i32, i32); 10] = [
+    (SOL_SOCKET, SO_DEBUG),
+    (SOL_SOCKET, SO_DONTROUTE),
+    (SOL_SOCKET, SO_BROADCAST),
+    (SOL_SOCKET, SO_RXQ_OVFL),
+    (SOL_SOCKET, SO_TIMESTAMP),
+    (SOL_SOCKET, SO_TIMESTAMPNS),
+    (SOL_SOCKET, SO_NO_CHECK),
+    (SOL_IP, IP_RECVTTL),
+    (SOL_IP, IP_RECVTOS),
+    (SOL_IP, IP_RECVOPTS),
 ];
 
 /// What `getsockopt` writes of a value into room for so many bytes: of an `int` the lower ones, at
@@ -148,7 +167,7 @@ impl Sockets {
                     _ => Err(Errno::ENOPROTOOPT),
                 }
             }
-            _ => Setter { now, host, stream }.structured(level, name, value),
+            _ => Setter { now, host, stream }.structured(level, name, value, len),
         }?;
         Ok(Return::value(0))
     }

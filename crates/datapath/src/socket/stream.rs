@@ -109,6 +109,13 @@ impl Stream {
         self.phase = Phase::Fresh;
     }
 
+    /// A `TCP_QUICKACK` of 0 ends with what the socket has been so far (`inet_csk_delack_init`).
+    pub fn forget_quickack(&mut self) {
+        if self.config.socket.delays_acks {
+            self.config.socket.delays_acks = false;
+        }
+    }
+
     /// Whether the socket was disconnected while this call waited (`sk_wait_event`).
     pub fn is_disconnected_under(&self, progress: &mut Progress) -> bool {
         *progress.disconnects.get_or_insert(self.disconnects) != self.disconnects

@@ -116,6 +116,10 @@ pub struct SocketOptions {
     pub recverr: bool,
     /// `TCP_THIN_LINEAR_TIMEOUTS`.
     pub thin_linear: bool,
+    /// `TCP_CORK`.
+    pub cork: bool,
+    /// `TCP_QUICKACK` of 0, set before there was a connection: it begins with ACKs that wait for data.
+    pub delays_acks: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
 }

@@ -60,7 +60,9 @@ impl Connection {
         let wmem = config.sysctl.tcp_wmem;
         let rmem = config.sysctl.tcp_rmem;
         let sndbuf = doubled(config.send_buffer, wmem[1], MIN_SNDBUF);
-        let rcvbuf = doubled(config.receive_buffer, rmem[1], MIN_RCVBUF);
+        // What `SO_RCVLOWAT` has to find room for (`tcp_set_rcvlowat`).
+        let least = rmem[1].max(config.socket.rcvlowat.saturating_mul(2));
+        let rcvbuf = doubled(config.receive_buffer, least, MIN_RCVBUF);
         let profile = &config.profile;
         let init_cwnd = ends.route.initcwnd.map_or(profile.init_cwnd, NonZeroU32::get);
         let rto = profile.timeout_init_ms;
@@ -68,7 +70,8 @@ impl Connection {
         if ends.route != RouteMetrics::default() {
             rare = Some(Box::new(Rare { route: ends.route, ..Rare::default() }));
         }
-        let nonagle = if config.nodelay { super::write::nagle::OFF } else { 0 };
+        let nonagle = super::write::nagle::asked(&config);
+        let pingpong = if config.socket.delays_acks { u8::MAX } else { 0 };
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
         window.snd_ssthresh = config.initial_ssthresh.map_or(INFINITE_SSTHRESH, NonZeroU32::get);
@@ -108,7 +111,7 @@ impl Connection {
             },
             rcv: Receive::new(rcvbuf),
             expected: None,
-            ack: AckState { ip_id: ends.iss.0 as u16, ..AckState::default() },
+            ack: AckState { ip_id: ends.iss.0 as u16, pingpong, ..AckState::default() },
             opt: Negotiated { advmss, ..Negotiated::default() },
             ecn: EcnState::default(),
             queue: SendQueue::default(),
@@ -120,7 +123,7 @@ impl Connection {
                 rack: Rack::new(),
                 ..Recovery::default()
             },
-            rtt: Rtt::default(),
+            rtt: Rtt { mdev_us_4: rto * 1_000, ..Rtt::default() },
             rate: RateState::default(),
             timers: Timers::default(),
             pending: Pending::None,

@@ -26,7 +26,7 @@ impl Connection {
     }
 
     /// Memory that `window` bytes of payload take (`tcp_space_from_win`).
-    fn space_from_win(&self, window: u64) -> u64 {
+    pub(super) fn space_from_win(&self, window: u64) -> u64 {
         (window << 8) / u64::from(self.rcv.scaling_ratio)
     }
 

@@ -8,7 +8,7 @@ use core::num::NonZeroU32;
 pub struct Rtt {
     /// Smoothed RTT, µs times 8 (`srtt_us`), once there is a sample.
     pub srtt_us_8: Option<NonZeroU32>,
-    /// Mean deviation, µs times 4 (`mdev_us`).
+    /// Mean deviation, µs times 4 (`mdev_us`); before the first sample the first timeout.
     pub mdev_us_4: u32,
     /// Largest mean deviation of this round, µs times 4.
     pub mdev_max_us_4: u32,

@@ -3,16 +3,21 @@
 
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
 use super::info::TcpInfo;
+use super::rtt::MinRtt;
 use super::state::State;
 use super::{Connection, Cx, Endpoints, RouteMetrics, TcpConfig};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::units::Instant;
 use core::net::{Ipv4Addr, SocketAddr};
+use core::num::NonZeroU32;
 use std::sync::Arc;
 
 /// `SOCK_MIN_RCVBUF`: half of it is the smallest window clamp.
 const MIN_RCVBUF: u32 = 2_304;
+
+/// `TCP_MSS_DEFAULT`.
+const MSS_DEFAULT: u32 = 536;
 
 impl Connection {
     /// Bytes that a reader finds before urgent data (`SIOCINQ`, `tcp_inq`).
@@ -117,6 +122,23 @@ impl Connection {
         }
     }
 
+    /// `SO_RCVLOWAT` was set: perhaps there is enough to read now; and unless `SO_RCVBUF` has, it says how much has to
+    /// fit into the receive buffer (`tcp_set_rcvlowat`).
+    pub fn rcvlowat_changed(&mut self, cx: &mut Cx<'_>) {
+        if self.is_readable() || self.rcv.fin_received {
+            cx.ready |= SocketReady::READABLE;
+        }
+        let lowat = self.config.socket.rcvlowat;
+        if self.config.receive_buffer.is_some() {
+            return;
+        }
+        let space = self.space_from_win(lowat.into());
+        if space > self.rcv.rcvbuf.into() {
+            self.rcv.rcvbuf = space.min(u32::MAX.into()) as u32;
+            self.set_window_clamp(lowat);
+        }
+    }
+
     /// `sk_rcvbuf`, bytes.
     pub fn rcvbuf(&self) -> u32 {
         self.rcv.rcvbuf
@@ -141,6 +163,19 @@ impl Connection {
         if self.poll_writable() {
             cx.ready |= SocketReady::WRITABLE;
         }
+    }
+
+    /// Sets `TCP_TX_DELAY`, µs: round trips are as much longer from here on, and so is what goes by them
+    /// (`tcp_set_tx_delay`).
+    pub fn set_tx_delay(&mut self, us: u32) {
+        let before = core::mem::replace(&mut self.config_mut().socket.tx_delay_us, us);
+        let change = (i64::from(us) - i64::from(before)) << 3;
+        let Some(srtt) = self.rtt.srtt_us_8.filter(|_| change != 0) else { return };
+        let srtt = (i64::from(srtt.get()) + change).clamp(1, u32::MAX.into());
+        self.rtt.srtt_us_8 = NonZeroU32::new(srtt as u32);
+        self.rtt.min = MinRtt::default();
+        self.set_rto();
+        self.update_pacing_rate();
     }
 
     /// `SO_MAX_PACING_RATE` was set.
@@ -168,6 +203,31 @@ impl TcpInfo {
             ecn: false,
             route: RouteMetrics::default(),
         };
-        Connection::new(u32::MAX, Arc::new(config.clone()), ends).info(now)
+        let info = Connection::new(u32::MAX, Arc::new(config.clone()), ends).info(now);
+        Self { snd_mss: MSS_DEFAULT, advmss: 0, ..info }
+    }
+
+    /// What a listener says of itself, of which not everything is asked: how many connections wait, and may
+    /// (`tcp_get_info`).
+    pub(crate) fn of_listener(
+        config: &TcpConfig,
+        now: Instant,
+        (waiting, backlog): (u32, u32),
+    ) -> Self {
+        Self {
+            state: State::Listen,
+            unacked: waiting,
+            sacked: backlog,
+            delivery_rate_app_limited: false,
+            rto: 0,
+            snd_mss: 0,
+            last_data_sent: 0,
+            last_data_recv: 0,
+            last_ack_recv: 0,
+            rttvar: 0,
+            snd_ssthresh: 0,
+            min_rtt: 0,
+            ..Self::of_closed(config, now)
+        }
     }
 }

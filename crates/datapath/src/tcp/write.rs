@@ -18,6 +18,12 @@ pub(super) mod nagle {
     pub const CORK: u8 = 2;
     /// Push once, whatever Nagle says.
     pub const PUSH: u8 = 4;
+
+    /// What the options of a new connection ask for.
+    pub fn asked(config: &crate::tcp::TcpConfig) -> u8 {
+        let cork = if config.socket.cork { CORK } else { 0 };
+        if config.nodelay { OFF | cork } else { cork }
+    }
 }
 
 /// `TCP_MSS_DEFAULT`.

@@ -16,7 +16,7 @@ pub(super) fn option_value(level: i32, name: i32, expr: &Expr) -> Result<OptionV
         ExprKind::List(list) if list.len() <= 1 => Ok(OptionValue::Number(bracketed(expr)?)),
         ExprKind::List(_) => Err(Fault::new(expr.pos, "an option of several numbers", "one")),
         ExprKind::Linger(on, seconds) => {
-            Ok(OptionValue::Linger { on: *on != 0, seconds: (*seconds).max(0) as u32 })
+            Ok(OptionValue::Linger { on: *on != 0, seconds: *seconds as u32 })
         }
         ExprKind::Str(bytes) if text_option => {
             Ok(OptionValue::Text(String::from_utf8_lossy(bytes).into_owned()))
@@ -50,7 +50,7 @@ pub(super) fn option_differs(
             (bytes != actual).then(|| (format!("{bytes:02x?}"), format!("{actual:02x?}")))
         }
         (ExprKind::Linger(on, seconds), OptionValue::Linger { on: actual_on, seconds: actual }) => {
-            let same = (*on != 0) == *actual_on && i64::from(*seconds) == i64::from(*actual);
+            let same = (*on != 0) == *actual_on && *seconds as u32 == *actual;
             (!same).then(|| {
                 (format!("{{{on}, {seconds}}}"), format!("{{{}, {actual}}}", u8::from(*actual_on)))
             })

@@ -9,6 +9,7 @@ use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
+use crate::socket::options::{LINGER_LEN, told_linger};
 use crate::tcp::config::PmtuDiscovery;
 use crate::units::{Duration, Instant};
 
@@ -31,12 +32,29 @@ pub(super) struct Settings {
     pub broadcast: bool,
     pub receive_tos: bool,
     pub receive_ttl: bool,
+    pub plain: Plain,
+}
+
+/// Options of sockets of any kind that change nothing for datagrams (`sk_setsockopt`).
+#[derive(Clone, Debug)]
+pub(super) struct Plain {
+    receive_low_water: u32,
+    /// Whether, and how long, s.
+    linger: (bool, u32),
+    keepalive: bool,
+    oob_inline: bool,
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self { receive_low_water: 1, linger: (false, 0), keepalive: false, oob_inline: false }
+    }
 }
 
 /// `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`.
 const LEAST_BUFFERS: [u32; 2] = [4_608, 2_304];
 /// `net.core.wmem_max`, `net.core.rmem_max`.
-const BUFFER_MAX: i64 = 212_992;
+const BUFFER_MAX: u32 = 212_992;
 /// `IP_DEFAULT_TTL`.
 const TTL: u8 = 64;
 impl Default for Settings {
@@ -58,6 +76,7 @@ impl Default for Settings {
             broadcast: false,
             receive_tos: false,
             receive_ttl: false,
+            plain: Plain::default(),
         }
     }
 }
@@ -67,9 +86,9 @@ impl Sockets {
         &mut self,
         host: &mut Host,
         fd: Fd,
-        level: i32,
-        name: i32,
+        (level, name): (i32, i32),
         value: &OptionValue,
+        len: u32,
     ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         match (level, name, value) {
@@ -79,6 +98,13 @@ impl Sockets {
             }
             (SOL_SOCKET, SO_SNDTIMEO, OptionValue::Time(time)) => {
                 socket.settings.send_timeout = time.nonzero();
+            }
+            (SOL_SOCKET, SO_LINGER, OptionValue::Linger { .. }) if len < LINGER_LEN => {
+                return Err(Errno::EINVAL);
+            }
+            (SOL_SOCKET, SO_LINGER, OptionValue::Linger { on, seconds }) => {
+                let time = if *on { *seconds } else { socket.settings.plain.linger.1 };
+                socket.settings.plain.linger = (*on, time);
             }
             (_, _, OptionValue::Number(number)) => socket.set(level, name, *number)?,
             _ => return Err(Errno::ENOPROTOOPT),
@@ -111,6 +137,16 @@ impl Sockets {
                     own.send_timeout.unwrap_or_default(),
                 ))));
             }
+            (SOL_SOCKET, SO_LINGER) => {
+                let (on, seconds) = own.plain.linger;
+                let linger = OptionValue::Linger { on, seconds: told_linger(seconds) };
+                return Ok(Return::zero_with(Data::Option(linger)));
+            }
+            (SOL_SOCKET, SO_RCVLOWAT) => own.plain.receive_low_water.into(),
+            (SOL_SOCKET, SO_KEEPALIVE) => own.plain.keepalive.into(),
+            (SOL_SOCKET, SO_OOBINLINE) => own.plain.oob_inline.into(),
+            (SOL_SOCKET, SO_SNDLOWAT) => 1,
+            (SOL_SOCKET, SO_ACCEPTCONN) => 0,
             (SOL_SOCKET, SO_TYPE) => SOCK_DGRAM.into(),
             (SOL_SOCKET, SO_PROTOCOL) => IPPROTO_UDP.into(),
             (SOL_SOCKET, SO_DOMAIN) => (if socket.ipv6 { AF_INET6 } else { AF_INET }).into(),
@@ -148,10 +184,16 @@ impl DatagramSocket {
     fn set(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
         let on = value != 0;
         let own = &mut self.settings;
-        let doubled = |least: u32| ((value.clamp(0, BUFFER_MAX) as u32) * 2).max(least);
+        let doubled = |least: u32| ((value as u32).min(BUFFER_MAX) * 2).max(least);
         match (level, name) {
             (SOL_SOCKET, SO_SNDBUF) => own.send_buffer = doubled(LEAST_BUFFERS[0]),
             (SOL_SOCKET, SO_RCVBUF) => own.receive_buffer = doubled(LEAST_BUFFERS[1]),
+            (SOL_SOCKET, SO_RCVLOWAT) => {
+                let value = if value < 0 { i32::MAX as u32 } else { (value as u32).max(1) };
+                own.plain.receive_low_water = value;
+            }
+            (SOL_SOCKET, SO_KEEPALIVE) => own.plain.keepalive = on,
+            (SOL_SOCKET, SO_OOBINLINE) => own.plain.oob_inline = on,
             (SOL_SOCKET, SO_REUSEADDR) => own.reuse_address = on,
             (SOL_SOCKET, SO_REUSEPORT) => own.reuse_port = on,
             (SOL_SOCKET, SO_BROADCAST) => own.broadcast = on,

@@ -9,9 +9,10 @@ use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
-use crate::tcp::config::{Linger2, PmtuDiscovery};
+use crate::tcp::config::{Linger2, PmtuDiscovery, TcpConfig};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
+use crate::tcp::timer::HZ;
 use crate::units::Instant;
 use core::num::{NonZeroU8, NonZeroU32};
 
@@ -45,16 +46,17 @@ pub(super) fn socket_value(
             || buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF),
             |tcp| tcp.sndbuf().into(),
         ),
-        SO_RCVBUF => tcp_of(host, stream).map_or_else(
-            || buffer(config.receive_buffer, config.sysctl.tcp_rmem[1], MIN_RCVBUF),
-            |tcp| tcp.rcvbuf().into(),
-        ),
+        SO_RCVBUF => {
+            tcp_of(host, stream).map_or_else(|| receive_buffer(config), |tcp| tcp.rcvbuf().into())
+        }
         SO_KEEPALIVE => config.keepalive.into(),
         SO_OOBINLINE => config.socket.oob_inline.into(),
         SO_PRIORITY => config.priority.into(),
         SO_MARK => config.mark.into(),
         SO_RCVLOWAT => options.rcvlowat.into(),
         SO_SNDLOWAT => 1,
+        SO_TXREHASH => options.rehashes.into(),
+        SO_INCOMING_NAPI_ID => 0,
         SO_ZEROCOPY => options.zerocopy.into(),
         SO_TIMESTAMPING => config.socket.timestamping.into(),
         SO_MAX_PACING_RATE => match config.max_pacing_rate {
@@ -69,7 +71,7 @@ pub(super) fn socket_value(
         SO_LINGER => {
             return Ok(OptionValue::Linger {
                 on: options.linger.is_some(),
-                seconds: options.linger.unwrap_or(0),
+                seconds: told_linger(options.linger_time),
             });
         }
         SO_RCVTIMEO => return Ok(OptionValue::Time(options.receive_timeout.unwrap_or_default())),
@@ -80,16 +82,28 @@ pub(super) fn socket_value(
     Ok(OptionValue::Number(number))
 }
 
+/// The time of `SO_LINGER` as it is told. One below zero is as long as can be, of whose seconds the lower 32 bits are
+/// told (`MAX_SCHEDULE_TIMEOUT / HZ`).
+pub(in crate::socket) fn told_linger(seconds: u32) -> u32 {
+    if seconds > i32::MAX as u32 { (i64::MAX / i64::from(HZ)) as u32 } else { seconds }
+}
+
 /// A buffer's size before there is a connection.
 fn buffer(given: Option<NonZeroU32>, default: u32, least: i64) -> i64 {
     given.map_or(default.into(), |given| (i64::from(given.get()) * 2).max(least))
+}
+
+/// The receive buffer's size before there is a connection: `SO_RCVLOWAT` has made it larger.
+fn receive_buffer(config: &TcpConfig) -> i64 {
+    let least = config.sysctl.tcp_rmem[1].max(config.socket.rcvlowat.saturating_mul(2));
+    buffer(config.receive_buffer, least, MIN_RCVBUF)
 }
 
 /// `SO_MEMINFO` (`sk_get_meminfo`).
 fn memory(host: &Host, stream: &Stream) -> [u32; 9] {
     let mut memory = [0; 9];
     let config = &stream.config;
-    memory[1] = buffer(config.receive_buffer, config.sysctl.tcp_rmem[1], MIN_RCVBUF) as u32;
+    memory[1] = receive_buffer(config) as u32;
     memory[3] = buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF) as u32;
     if let Some(tcp) = tcp_of(host, stream) {
         memory[0] = tcp.rmem_alloc();
@@ -115,10 +129,7 @@ pub(super) fn tcp_value(
         |own: Option<NonZeroU32>, default: u32| i64::from(own.map_or(default, NonZeroU32::get));
     let number = match name {
         TCP_NODELAY => config.nodelay.into(),
-        TCP_CORK => match tcp {
-            Some(tcp) => tcp.is_corked().into(),
-            None => stream.options.kept.get(&(SOL_TCP, TCP_CORK)).copied().unwrap_or(0),
-        },
+        TCP_CORK => tcp.map_or(own.cork, Connection::is_corked).into(),
         TCP_MAXSEG => match (tcp, config.max_segment) {
             (Some(tcp), _) => tcp.mss().into(),
             (None, None) => MSS_DEFAULT,
@@ -138,7 +149,7 @@ pub(super) fn tcp_value(
             Some(tcp) => tcp.window_clamp().into(),
             None => or(own.window_clamp, 0),
         },
-        TCP_QUICKACK => tcp.is_none_or(Connection::is_quick).into(),
+        TCP_QUICKACK => tcp.map_or(!own.delays_acks, Connection::is_quick).into(),
         TCP_USER_TIMEOUT => config.user_timeout_ms.map_or(0, NonZeroU32::get).into(),
         TCP_NOTSENT_LOWAT => i64::from(own.notsent_lowat.map_or(0, NonZeroU32::get) as i32),
         TCP_FASTOPEN => match stream.phase {
@@ -165,26 +176,25 @@ pub(super) fn tcp_value(
         TCP_RTO_MAX_MS => or(own.rto_max_ms, sysctl.tcp_rto_max_ms),
         TCP_RTO_MIN_US => or(own.rto_min_us, sysctl.tcp_rto_min_us),
         TCP_DELACK_MAX_US => or(own.delack_max_us, 200_000),
-        TCP_REPAIR => 0,
+        TCP_REPAIR | TCP_THIN_DUPACK => 0,
         TCP_TIMESTAMP => tcp.map_or(now.as_millis() as u32, |tcp| tcp.timestamp(now)).into(),
         TCP_CONGESTION => {
             let name = tcp.map_or(config.congestion_control.name(), Connection::cc_name);
             return Ok(OptionValue::Text(name.to_owned()));
         }
         TCP_INFO => {
-            let mut info = match tcp {
-                Some(tcp) => tcp.info(now),
-                None => TcpInfo::of_closed(config, now),
+            let listener = match stream.phase {
+                Phase::Listener(id) => host.tcp_listener(id),
+                _ => None,
+            };
+            let mut info = match (tcp, listener) {
+                (Some(tcp), _) => tcp.info(now),
+                (None, Some(listener)) => TcpInfo::of_listener(config, now, listener.backlog()),
+                (None, None) => TcpInfo::of_closed(config, now),
             };
             if info.state == State::TimeWait {
                 // What waits is another socket; this one is closed (`tcp_time_wait`).
                 info.state = State::Close;
-            }
-            if let Phase::Listener(id) = stream.phase
-                && let Some(listener) = host.tcp_listener(id)
-            {
-                info.state = State::Listen;
-                (info.unacked, info.sacked) = listener.backlog();
             }
             return Ok(OptionValue::TcpInfo(Box::new(info)));
         }

@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF};
+use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, SWITCHES};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -50,6 +50,8 @@ impl Setter<'_> {
         if !KEPT.contains(&(level, name)) {
             return Err(Errno::ENOPROTOOPT);
         }
+        let switch = SWITCHES.contains(&(level, name));
+        let value = if switch { (value != 0).into() } else { value };
         self.stream.options.kept.insert((level, name), value);
         Ok(())
     }
@@ -59,9 +61,9 @@ impl Setter<'_> {
         match name {
             SO_REUSEADDR => self.stream.options.reuse_address = on,
             SO_REUSEPORT => self.stream.options.reuse_port = on,
-            SO_SNDBUF => self.send_buffer(value.clamp(0, self.buffer_max())),
+            SO_SNDBUF => self.send_buffer(self.bounded(value)),
             SO_SNDBUFFORCE => self.send_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
-            SO_RCVBUF => self.receive_buffer(value.clamp(0, self.buffer_max())),
+            SO_RCVBUF => self.receive_buffer(self.bounded(value)),
             SO_RCVBUFFORCE => self.receive_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
             SO_KEEPALIVE => {
                 let now = self.now;
@@ -72,8 +74,10 @@ impl Setter<'_> {
             SO_PRIORITY => self.configure(|config| config.priority = value as u32),
             SO_MARK => self.configure(|config| config.mark = value as u32),
             SO_RCVLOWAT => self.receive_low_water(value),
+            SO_TXREHASH if matches!(value, -1 | 1) => self.stream.options.rehashes = true,
+            SO_TXREHASH if value == 0 => self.stream.options.rehashes = false,
             SO_ZEROCOPY if matches!(value, 0 | 1) => self.stream.options.zerocopy = on,
-            SO_ZEROCOPY => return Err(Errno::EINVAL),
+            SO_TXREHASH | SO_ZEROCOPY => return Err(Errno::EINVAL),
             SO_TIMESTAMPING => {
                 let flags = value as u32;
                 if flags & !0x3_ffff != 0 {
@@ -97,7 +101,8 @@ impl Setter<'_> {
                 self.configure(|config| config.max_pacing_rate = rate);
                 self.with_tcp(|tcp, _| tcp.pacing_changed());
             }
-            SO_TYPE | SO_PROTOCOL | SO_DOMAIN | SO_ERROR | SO_ACCEPTCONN | SO_SNDLOWAT => {
+            SO_TYPE | SO_PROTOCOL | SO_DOMAIN | SO_ERROR | SO_ACCEPTCONN | SO_SNDLOWAT
+            | SO_INCOMING_NAPI_ID => {
                 return Err(Errno::ENOPROTOOPT);
             }
             _ => return self.keep(SOL_SOCKET, name, value),
@@ -105,12 +110,12 @@ impl Setter<'_> {
         Ok(())
     }
 
-    /// `SO_SNDBUF`: doubled, and no longer tuned.
-    /// `net.core.wmem_max`, `net.core.rmem_max`.
-    fn buffer_max(&self) -> i64 {
-        self.stream.config.profile.rmem_max.into()
+    /// A buffer's size, `net.core.wmem_max` or `net.core.rmem_max` at most, by which one below zero is the largest.
+    fn bounded(&self, value: i64) -> i64 {
+        (value as u32).min(self.stream.config.profile.rmem_max).into()
     }
 
+    /// `SO_SNDBUF`: doubled, and no longer tuned.
     fn send_buffer(&mut self, value: i64) {
         let doubled = (value * 2).max(MIN_SNDBUF) as u32;
         // Zero is given as well, and is not "autotuned".
@@ -132,10 +137,25 @@ impl Setter<'_> {
     fn receive_low_water(&mut self, value: i64) {
         let value = if value < 0 { i64::from(i32::MAX) } else { value.max(1) };
         let config = &self.stream.config;
-        let cap = config.receive_buffer.map_or(config.sysctl.tcp_rmem[2] >> 1, NonZeroU32::get);
+        let cap = match config.receive_buffer {
+            Some(given) => ((i64::from(given.get()) * 2).max(MIN_RCVBUF) / 2) as u32,
+            None => config.sysctl.tcp_rmem[2] >> 1,
+        };
         let lowat = value.min(cap.into()) as u32;
         self.stream.options.rcvlowat = lowat;
         self.configure(|config| config.socket.rcvlowat = lowat);
+        self.with_tcp(Connection::rcvlowat_changed);
+        self.widen_clamp(lowat);
+    }
+
+    /// A `TCP_WINDOW_CLAMP` that was set before there is a connection follows `SO_RCVLOWAT` where this makes the buffer
+    /// larger (`tcp_set_rcvlowat`).
+    fn widen_clamp(&mut self, lowat: u32) {
+        let config = &self.stream.config;
+        let grows = lowat > config.sysctl.tcp_rmem[1] / 2 && config.receive_buffer.is_none();
+        if grows && config.socket.window_clamp.is_some() && self.stream.connection().is_none() {
+            self.configure(|config| config.socket.window_clamp = NonZeroU32::new(lowat));
+        }
     }
 
     pub(super) fn ip(&mut self, name: i32, value: i64) -> Result<(), Errno> {

@@ -9,16 +9,28 @@ use crate::tcp::cc::Algorithm;
 use crate::tcp::fastopen::Keys;
 use crate::tcp::md5;
 
+/// `sizeof(struct linger)`.
+pub(in crate::socket) const LINGER_LEN: u32 = 8;
+
+/// `TCP_CA_NAME_MAX`, the end left out.
+const CONGESTION_NAME_MAX: usize = 15;
+
 impl Setter<'_> {
     pub(super) fn structured(
         &mut self,
         level: i32,
         name: i32,
         value: &OptionValue,
+        len: u32,
     ) -> Result<(), Errno> {
         match (level, name, value) {
+            (SOL_SOCKET, SO_LINGER, OptionValue::Linger { .. }) if len < LINGER_LEN => {
+                return Err(Errno::EINVAL);
+            }
             (SOL_SOCKET, SO_LINGER, OptionValue::Linger { on, seconds }) => {
-                self.stream.options.linger = on.then_some(*seconds);
+                let options = &mut self.stream.options;
+                options.linger = on.then_some(*seconds);
+                options.linger_time = options.linger.unwrap_or(options.linger_time);
             }
             (SOL_SOCKET, SO_RCVTIMEO, OptionValue::Time(span)) => {
                 self.stream.options.receive_timeout = span.nonzero();
@@ -27,8 +39,12 @@ impl Setter<'_> {
                 self.stream.options.send_timeout = span.nonzero();
             }
             (SOL_TCP, TCP_CONGESTION, OptionValue::Text(text)) => {
-                let algorithm =
-                    Algorithm::by_name(text.trim_end_matches('\0')).ok_or(Errno::ENOENT)?;
+                let read = (len as usize).min(CONGESTION_NAME_MAX);
+                if read == 0 {
+                    return Err(Errno::EINVAL);
+                }
+                let name = text.get(..read).unwrap_or(text).trim_end_matches('\0');
+                let algorithm = Algorithm::by_name(name).ok_or(Errno::ENOENT)?;
                 self.configure(|config| config.congestion_control = algorithm);
                 let now = self.now;
                 self.with_tcp(|tcp, _| tcp.set_congestion_control(algorithm, now));

@@ -2,6 +2,7 @@
 
 use super::MIN_RCVBUF;
 use super::set::Setter;
+use crate::host::SOMAXCONN;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use crate::socket::number::*;
@@ -9,6 +10,7 @@ use crate::socket::stream::Phase;
 use crate::tcp::Connection;
 use crate::tcp::config::Linger2;
 use crate::tcp::fastopen::switch;
+use crate::tcp::timer::HZ;
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 
 impl Setter<'_> {
@@ -23,7 +25,7 @@ impl Setter<'_> {
                 self.with_tcp(|tcp, cx| tcp.set_nodelay(on, cx));
             }
             TCP_CORK => {
-                self.stream.options.kept.insert((SOL_TCP, TCP_CORK), on.into());
+                self.configure(|config| config.socket.cork = on);
                 self.with_tcp(|tcp, cx| tcp.set_cork(on, cx));
             }
             TCP_MAXSEG => {
@@ -64,7 +66,12 @@ impl Setter<'_> {
                 self.configure(|config| config.socket.defer_accept = retries);
             }
             TCP_WINDOW_CLAMP => self.window_clamp(value)?,
-            TCP_QUICKACK => self.with_tcp(|tcp, cx| tcp.set_quickack(value, cx)),
+            TCP_QUICKACK => {
+                if self.stream.connection().is_none() {
+                    self.configure(|config| config.socket.delays_acks = !on);
+                }
+                self.with_tcp(|tcp, cx| tcp.set_quickack(value, cx));
+            }
             TCP_USER_TIMEOUT => {
                 within(0, i64::from(i32::MAX))?;
                 let own = NonZeroU32::new(value as u32);
@@ -79,9 +86,10 @@ impl Setter<'_> {
                 if value < 0 || self.is_open() {
                     return Err(Errno::EINVAL);
                 }
-                self.stream.options.fast_open_limit = value as u32;
+                let limit = (value as u32).min(SOMAXCONN);
+                self.stream.options.fast_open_limit = limit;
                 if let Phase::Listener(id) = self.stream.phase {
-                    self.host.tcp_set_fast_open(id, value as u32)?;
+                    self.host.tcp_set_fast_open(id, limit)?;
                 }
             }
             TCP_FASTOPEN_CONNECT => {
@@ -106,15 +114,16 @@ impl Setter<'_> {
                 self.stream.options.inq = on;
             }
             TCP_TX_DELAY => {
-                if value < 0 {
-                    return Err(Errno::EINVAL);
-                }
+                within(0, TX_DELAY_MAX)?;
+                self.with_tcp(|tcp, _| tcp.set_tx_delay(value as u32));
                 self.configure(|config| config.socket.tx_delay_us = value as u32);
             }
             TCP_THIN_LINEAR_TIMEOUTS => {
                 within(0, 1)?;
                 self.configure(|config| config.socket.thin_linear = on);
             }
+            // Nothing comes of it any more.
+            TCP_THIN_DUPACK => within(0, 1)?,
             TCP_SAVE_SYN => {
                 within(0, 2)?;
                 self.configure(|config| config.socket.save_syn = value as u8);
@@ -125,13 +134,11 @@ impl Setter<'_> {
                 self.configure(|config| config.socket.rto_max_ms = own);
             }
             TCP_RTO_MIN_US => {
-                within(1, i64::from(i32::MAX))?;
-                let own = NonZeroU32::new(value as u32);
+                let own = whole_jiffies(value)?;
                 self.configure(|config| config.socket.rto_min_us = own);
             }
             TCP_DELACK_MAX_US => {
-                within(1, i64::from(i32::MAX))?;
-                let own = NonZeroU32::new(value as u32);
+                let own = whole_jiffies(value)?;
                 self.configure(|config| config.socket.delack_max_us = own);
             }
             TCP_REPAIR | TCP_REPAIR_QUEUE | TCP_QUEUE_SEQ | TCP_REPAIR_OPTIONS
@@ -142,7 +149,7 @@ impl Setter<'_> {
     }
 
     fn window_clamp(&mut self, value: i64) -> Result<(), Errno> {
-        if value < 0 || (value == 0 && self.is_open()) {
+        if value == 0 && self.is_open() {
             return Err(Errno::EINVAL);
         }
         let clamp = if value == 0 { 0 } else { value.max(MIN_RCVBUF / 2) as u32 };
@@ -152,6 +159,16 @@ impl Setter<'_> {
         });
         Ok(())
     }
+}
+
+/// µs of `TCP_RTO_MIN_US` or `TCP_DELACK_MAX_US` in whole jiffies: two at least (`TCP_TIMEOUT_MIN`), 200 ms at most
+/// (`TCP_RTO_MIN`, `TCP_DELACK_MAX`).
+fn whole_jiffies(us: i64) -> Result<Option<NonZeroU32>, Errno> {
+    let jiffies = (us as u32).div_ceil(JIFFY_US);
+    if !(2..=HZ / 5).contains(&jiffies) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(NonZeroU32::new(jiffies * JIFFY_US))
 }
 
 /// `TCP_DEFER_ACCEPT` in s as SYN-ACK retransmissions (`secs_to_retrans`).
@@ -170,6 +187,12 @@ fn retransmissions_of(seconds: i64) -> u8 {
 
 /// `MAX_TCP_KEEPIDLE`, `MAX_TCP_KEEPINTVL`, `MAX_TCP_WINDOW`.
 const LARGE: i64 = 32_767;
+
+/// Beyond it a delay in eighths of a µs does not fit into a number with a sign.
+const TX_DELAY_MAX: i64 = (1 << 28) - 1;
+
+/// µs.
+const JIFFY_US: u32 = 1_000_000 / HZ;
 
 /// `MAX_TCP_KEEPCNT`, `MAX_TCP_SYNCNT`.
 const COUNT_MAX: i64 = 127;

@@ -141,6 +141,7 @@ impl Sockets {
         let stream = self.stream_mut(fd)?;
         let phase = stream.phase;
         stream.disconnects += 1;
+        stream.forget_quickack();
         stream.start_anew(host);
         match phase {
             Phase::Connection(id) => {

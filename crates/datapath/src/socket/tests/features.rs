@@ -391,3 +391,30 @@ fn a_hop_limit_of_zero_is_sent_and_is_no_ttl() {
         }
     }
 }
+
+/// The time of `SO_LINGER` stays when it is switched off; one below zero is as long as can be.
+#[test]
+fn linger_is_told_as_the_kernel_does() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    let forever = u32::MAX;
+    let told = (i64::MAX / 1_000) as u32;
+    for (on, seconds, reads) in [(true, 5, 5), (false, 7, 5), (true, forever, told)] {
+        let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
+        let value = OptionValue::Linger { on, seconds };
+        let set = Syscall::SetOption { fd: 3, level, name, value, len: 8 };
+        assert_eq!(pair.value(CLIENT, set), Ok(0));
+        let returned = pair.returned(CLIENT, Syscall::get(3, level, name)).expect("an option");
+        let expected = OptionValue::Linger { on, seconds: reads };
+        assert_eq!(returned.data, Data::Option(expected));
+    }
+}
+
+#[test]
+fn no_option_is_read_into_a_negative_length() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    let (level, name) = (number::SOL_TCP, number::TCP_KEEPCNT);
+    let get = Syscall::GetOption { fd: 3, level, name, len: -1_i32 as u32 };
+    assert_eq!(pair.value(CLIENT, get), Err(Errno::EINVAL));
+}

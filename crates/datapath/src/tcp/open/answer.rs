@@ -72,6 +72,13 @@ impl Connection {
         self.totals.segs_in = 1;
     }
 
+    /// The listener's `SO_PRIORITY` was for the SYN-ACK; what it opens begins with none (`sk_clone`).
+    pub(crate) fn forget_priority(&mut self) {
+        if self.config.priority != 0 {
+            self.config_mut().priority = 0;
+        }
+    }
+
     /// `tcp_reflect_tos`: the peer's class of service is ours.
     fn reflect_tos(&mut self, tos: u8) {
         if self.config.sysctl.tcp_reflect_tos != 0 {
