@@ -36,6 +36,11 @@ class Run:
     """How far virtual time went."""
 
 
+def _label(value: object) -> str:
+    """What a value of an axis is called in the results: as in the file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class Results:
     """All runs of an experiment that are finished.
 
@@ -127,8 +132,14 @@ class Results:
         for axis in point:
             if axis not in self.axes:
                 raise KeyError(f"nothing is swept that is called {axis!r}; there are {self.axes}")
-        wanted = {axis: str(label) for axis, label in point.items()}
+        wanted = {axis: _label(label) for axis, label in point.items()}
         fits = [run for run in self.runs if wanted.items() <= run.point.items()]
+        if not fits:
+            for axis, label in wanted.items():
+                labels = list(dict.fromkeys(run.point[axis] for run in self.runs))
+                if label not in labels:
+                    raise KeyError(f"no point has {axis} {label!r}; there are {', '.join(labels)}")
+            raise KeyError(f"no run is of the point {wanted}")
         found = [run.metrics[metric] for run in fits if metric in run.metrics]
         if not found:
             names = sorted({name for run in fits for name in run.metrics})

@@ -32,6 +32,8 @@ def test_values_by_point(results: ackwright.Results) -> None:
         results.value("ping latncy")
     with pytest.raises(KeyError, match="nothing is swept"):
         results.value("ping latency median", que="fq_codel")
+    with pytest.raises(KeyError, match="no point has queue 'true'; there are pfifo limit 100, fq_codel"):
+        results.value("ping latency median", queue=True)
 
 
 def test_summary_series_flows_distributions(results: ackwright.Results) -> None:

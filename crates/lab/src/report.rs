@@ -58,6 +58,7 @@ fn one_point(point: &PointResult) -> Table {
     if summaries.iter().all(|one| one.summary.n == 1) {
         return one_run(summaries);
     }
+    let runs = point.runs.len();
     let head = ["flow or port", "metric", "mean", "95 %", "min", "max", "unit"];
     let rows = summaries
         .into_iter()
@@ -66,7 +67,7 @@ fn one_point(point: &PointResult) -> Table {
                 scope,
                 name,
                 number(summary.mean),
-                summary.ci95.map_or(String::new(), |ci| format!("± {}", interval(ci))),
+                (spread(&summary) + &of_fewer(&summary, runs)).trim_start().into(),
                 number(summary.min),
                 number(summary.max),
                 unit.to_string(),
@@ -112,10 +113,9 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
             let mut row: Vec<String> =
                 point.labels.iter().map(|(_, label)| label.clone()).collect();
             row.extend(columns.iter().map(|(name, _)| {
-                summaries
-                    .iter()
-                    .find(|one| key(one) == *name)
-                    .map_or(String::new(), |one| with_interval(&one.summary))
+                summaries.iter().find(|one| key(one) == *name).map_or(String::new(), |one| {
+                    with_interval(&one.summary) + &of_fewer(&one.summary, point.runs.len())
+                })
             }));
             row
         })
@@ -123,6 +123,15 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     let mut numeric = vec![false; axes.len()];
     numeric.resize(head.len(), true);
     Table { head, rows, numeric }
+}
+
+fn spread(summary: &Summary) -> String {
+    summary.ci95.map_or(String::new(), |ci| format!("± {}", interval(ci)))
+}
+
+/// Over how many of the `runs` a value is, if not over all.
+fn of_fewer(summary: &Summary, runs: usize) -> String {
+    if summary.n < runs { format!(" ({} of {runs})", summary.n) } else { String::new() }
 }
 
 /// A metric of the whole experiment needs no scope before its name.
@@ -203,6 +212,17 @@ mod tests {
         let once = results(&[], &[point("reno", &[400.0])], &[]);
         assert_eq!(once.head, ["flow or port", "metric", "value", "unit"]);
         assert_eq!(once.rows[0], ["bulk", "goodput", "400", "Mbit/s"]);
+    }
+
+    #[test]
+    fn what_only_some_runs_have_measured_says_so() {
+        let mut points = [point("reno", &[400.0, 402.0])];
+        points[0].runs[1].metrics.retain(|metric| metric.scope == "bulk");
+        let table = results(&["cc"], &points, &["total goodput".into(), "bulk goodput".into()]);
+        assert_eq!(table.rows[0], ["reno", "400 (1 of 2)", "401 ± 13"]);
+        let single = results(&[], &points, &[]);
+        let total = single.rows.iter().find(|row| row[0] == "total").expect("it is there");
+        assert_eq!(total[2..4], ["400", "(1 of 2)"]);
     }
 
     #[test]

@@ -71,11 +71,18 @@ fn label(metric: &str, points: &[PointResult]) -> Option<String> {
     Some(if unit.is_empty() { metric.into() } else { format!("{metric} [{unit}]") })
 }
 
-fn runs(points: &[PointResult]) -> String {
-    match points.iter().map(|point| point.runs.len()).max() {
-        Some(1) => "1 run each".into(),
-        Some(runs) => format!("mean and 95 % confidence interval of {runs} runs"),
-        None => String::new(),
+/// Over how many runs the values of a metric are.
+fn runs(points: &[PointResult], metric: &str) -> String {
+    let counts = || points.iter().filter_map(|point| value(point, metric)).map(|(it, _)| it.n);
+    match (counts().min(), counts().max()) {
+        (Some(1), Some(1)) => "1 run each".into(),
+        (Some(least), Some(most)) if least == most => {
+            format!("mean and 95 % confidence interval of {most} runs")
+        }
+        (Some(least), Some(most)) => {
+            format!("mean and 95 % confidence interval of {least} to {most} runs")
+        }
+        _ => String::new(),
     }
 }
 
@@ -111,7 +118,7 @@ pub fn chart(
     }
     let rest: Vec<&str> =
         names.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, name)| *name).collect();
-    let mut subtitle = runs(points);
+    let mut subtitle = runs(points, metric);
     if !rest.is_empty() {
         subtitle = format!("{subtitle}; by {}", rest.join(", "));
     }
