@@ -329,18 +329,31 @@ fn group_names(scene: &mut Scene, frame: &Frame, names: &[&str], width: f32) {
     };
     let fits = |every: &usize| widest(*every) < width * *every as f32 - 4.0;
     let every = (1..=names.len()).find(fits).unwrap_or(names.len().max(1));
-    let shortens = every > 1 && width >= NAMED;
-    for (place, name) in names.iter().enumerate().step_by(if shortens { 1 } else { every }) {
-        let lines = if shortens {
-            in_lines(name, width - 4.0, NAME_LINES, &style)
-        } else {
-            broken(name, width * every as f32, style.size).into_iter().map(String::from).collect()
-        };
-        for (line, text) in (0u8..).zip(lines) {
-            let y = frame.bottom + 20.0 + 15.0 * f32::from(line);
-            scene.text([frame.left + width * (place as f32 + 0.5), y], &text, style);
+    let middle = |place: usize| frame.left + width * (place as f32 + 0.5);
+    let y = |line: u8| frame.bottom + 20.0 + 15.0 * f32::from(line);
+    if every > 1 && width >= NAMED {
+        let room = width - 4.0;
+        let style = TextStyle { size: size_of_words(names, room), ..style };
+        for (place, name) in names.iter().enumerate() {
+            for (line, text) in (0..).zip(in_lines(name, room, NAME_LINES, &style)) {
+                scene.text([middle(place), y(line)], &text, style);
+            }
+        }
+        return;
+    }
+    for (place, name) in names.iter().enumerate().step_by(every) {
+        for (line, text) in (0..).zip(broken(name, width * every as f32, style.size)) {
+            scene.text([middle(place), y(line)], text, style);
         }
     }
+}
+
+/// The size of letters at which the longest word has room, if it need not be too small for that.
+fn size_of_words(names: &[&str], room: f32) -> f32 {
+    let fonts = Fonts::load();
+    let words = names.iter().flat_map(|name| name.split(' '));
+    let widest = words.map(|word| fonts.width(word, 12.5, false)).fold(0.0, f32::max);
+    (12.5 * room / widest.max(room)).max(9.0)
 }
 
 /// A label in one line, or in two where it is too wide for its group.
