@@ -246,8 +246,7 @@ impl Store {
     /// old figures never lie beside new ones. Returns how many files that were.
     ///
     /// # Errors
-    /// When there are files in the way which no earlier run has written, or another run writes there now; nothing is
-    /// removed then.
+    /// When there are files in the way which no earlier run has written; nothing is removed then.
     pub fn results(root: &Path, program: &str) -> Result<(Self, usize), Error> {
         Self::results_beside(root, program, BTreeSet::new())
     }
@@ -262,9 +261,8 @@ impl Store {
         keep: BTreeSet<String>,
     ) -> Result<(Self, usize), Error> {
         let store = Self::create(root)?;
-        let lock = earlier::lock(root)?;
         let removed = earlier::remove(root, &keep)?;
-        let listed = Listed::begin(root, program, keep, lock)?;
+        let listed = Listed::begin(root, program, keep)?;
         Ok((Self { listed: Some(Arc::new(Mutex::new(listed))), ..store }, removed))
     }
 

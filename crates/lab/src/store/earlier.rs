@@ -4,7 +4,7 @@
 //! remove. It removes all of that, and refuses to begin where other files lie among it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -40,26 +40,19 @@ const DEPTH_MAX: u32 = 4;
 pub struct Listed {
     path: PathBuf,
     file: File,
-    /// Nobody else writes results there while this lives.
-    _lock: File,
     head: String,
     names: BTreeSet<String>,
 }
 
 impl Listed {
     /// A list of files that stay, written by this program.
-    pub fn begin(
-        root: &Path,
-        program: &str,
-        names: BTreeSet<String>,
-        lock: File,
-    ) -> Result<Self, Error> {
+    pub fn begin(root: &Path, program: &str, names: BTreeSet<String>) -> Result<Self, Error> {
         let path = root.join(LIST);
         let failed = |problem| Error { path: path.clone(), problem };
         let head = format!("{HEAD}{PROGRAM}{program}\n");
         super::replace(&path, whole(&head, &names).as_bytes())?;
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
-        Ok(Self { path, file, _lock: lock, head, names })
+        Ok(Self { path, file, head, names })
     }
 
     /// Notes a file that is about to get its name.
@@ -97,23 +90,6 @@ fn whole(head: &str, names: &BTreeSet<String>) -> String {
 pub fn program(root: &Path) -> Option<String> {
     let text = input::read_text(&root.join(LIST)).ok()?;
     text.lines().find_map(|line| line.strip_prefix(PROGRAM)).map(String::from)
-}
-
-/// Lets nobody else write results to `root` while the lock is open.
-///
-/// # Errors
-/// Somebody does.
-pub fn lock(root: &Path) -> Result<File, Error> {
-    let failed = |problem| Error { path: root.into(), problem };
-    let directory = File::open(root).map_err(failed)?;
-    match directory.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            let why = "another run is writing there; wait for its end, or name another directory";
-            Err(Error::refused(root, why))
-        }
-        // Some file systems have no locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(directory),
-    }
 }
 
 /// What an earlier run has written below `root`: files, and directories, each before those in it.

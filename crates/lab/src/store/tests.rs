@@ -164,22 +164,6 @@ fn results_replace_those_of_an_earlier_run_and_nothing_else() {
 }
 
 #[test]
-fn two_runs_do_not_write_to_one_directory_at_a_time() {
-    let root = scratch("locked");
-    let (store, _) = Store::results(&root, "test").unwrap();
-    store.write("summary.json", b"first").unwrap();
-    let clone = store.clone();
-    drop(store);
-    let refused = Store::results(&root, "test").unwrap_err();
-    assert!(refused.is_refusal(), "{refused}");
-    assert!(refused.to_string().contains("another run is writing there"), "{refused}");
-    assert_eq!(fs::read(root.join("summary.json")).unwrap(), b"first", "nothing is removed");
-    drop(clone);
-    assert_eq!(Store::results(&root, "test").unwrap().1, 1);
-    fs::remove_dir_all(root).unwrap();
-}
-
-#[test]
 fn what_other_processes_left_half_written_goes() {
     let root = scratch("parts");
     let (store, _) = Store::results(&root, "test").unwrap();
