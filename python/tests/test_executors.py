@@ -65,10 +65,14 @@ class Deadly:
     event: str
 
     def put(self, source: Path, names: list[str]) -> None:
-        """Half of a run is there, and says whose process it is."""
+        """Half of a run is there, and says whose process it is: the first one to come here."""
         event = Path(self.event)
         ordinary = _storage.Folder(self.path)
-        if not event.exists():
+        try:
+            event.with_suffix(".first").touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
             ordinary.put(source, names[:1])
             first = Path(self.path) / names[0]
             first.with_name(f".{first.name}.{os.getpid()}.part").write_bytes(b"half")
