@@ -107,13 +107,14 @@ impl Cake {
         }
     }
 
-    /// Puts the segments of a super-packet into its queue.
+    /// Puts the segments of a super-packet into its queue. Where it lay nothing stays, as with a packet that is queued whole.
     #[cold]
-    fn split(&mut self, tin: usize, index: usize, packet: &Packet, cx: &Cx<'_>) {
+    fn split(&mut self, tin: usize, index: usize, place: &mut Packet, cx: &Cx<'_>) {
+        let packet = place.take();
         let mut left = packet.segments();
         for mut segment in packet.segment() {
             left -= 1;
-            let memory = segment_footprint(packet, &segment, left == 0);
+            let memory = segment_footprint(&packet, &segment, left == 0);
             self.push(tin, index, &mut segment, memory, cx);
         }
     }

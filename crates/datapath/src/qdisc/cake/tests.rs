@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::{FlowTuple, Network};
+use crate::packet::{Body, FlowTuple, FrameRef, Network};
 use crate::qdisc::testing::{Bench, flow_frame, frame, super_frame};
 use crate::rng::Rng;
 use core::net::Ipv4Addr;
@@ -168,6 +168,23 @@ fn super_packets_are_cut_unless_told_otherwise() {
     };
     assert_eq!(lengths(true), [(0, 1054), (1_054, 1054), (2_108, 1054)]);
     assert_eq!(lengths(false), [(0, 3054)]);
+}
+
+/// The place where a packet was taken from is used again only when another one needs it, and the frame is a sender's.
+#[test]
+fn a_super_packet_that_is_cut_leaves_no_frame_behind() {
+    let frame = FrameRef::from(vec![0; 3_000]);
+    for split_gso in [true, false] {
+        let mut cake = cake(Config { split_gso, ..besteffort(8) });
+        let mut place = super_frame(3, 1000);
+        place.body = Body::of_frame(frame.clone());
+        let mut dropped = Vec::new();
+        let mut cx = Cx { now: Instant::from_nanos(START), dropped: &mut dropped };
+        assert_eq!(cake.enqueue_from(&mut place, &mut cx), Enqueue::Queued);
+        assert!(place.body.frame.is_none());
+        drop((place, cake));
+        assert_eq!(frame.holders(), 1, "this test");
+    }
 }
 
 #[test]
