@@ -82,6 +82,16 @@ const T_975: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
+/// The bits of a number that say what it is to three digits: numbers of so many bits are told from each other, and of larger
+/// ones each doubling has 2^10 that are, as in a histogram of three digits.
+pub(crate) const DIGIT_BITS: u32 = 11;
+
+/// The bits at the end of a number that three digits do not tell.
+#[inline]
+pub(crate) fn bits_beyond_digits(number: u64) -> u32 {
+    (u64::BITS - DIGIT_BITS).saturating_sub(number.leading_zeros())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

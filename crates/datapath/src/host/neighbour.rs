@@ -122,19 +122,23 @@ impl Host {
             self.act_for_neighbours(now);
             return true;
         }
-        if let Some(reason) = self.martian(place) {
-            self.drop_packet(reason, place.take());
-            return true;
-        }
-        let layer = self.neighbours.as_mut().expect("it was looked for");
-        let Some(link) = layer.table.link(port.0) else { return false };
-        let stays = match (place.network.src(), place.network.dst()) {
+        let reason = self.martian(place);
+        let stays = || self.stays_on_link(port, place, to_group).then_some(Reason::OtherHost);
+        let Some(reason) = reason.or_else(stays) else { return false };
+        self.drop_packet(reason, place.take());
+        true
+    }
+
+    /// Whether a packet is of no use beyond the link by which it came.
+    fn stays_on_link(&self, port: Port, packet: &Packet, to_group: bool) -> bool {
+        match (packet.network.src(), packet.network.dst()) {
             (_, Some(dst)) if dst.is_multicast() => true,
             // RFC 4291 section 2.5.6: no router passes them on.
             (Some(IpAddr::V6(src)), Some(IpAddr::V6(dst)))
                 if src.is_unicast_link_local() || dst.is_unicast_link_local() =>
             {
-                !link.addresses.iter().any(|(own, _)| *own == IpAddr::V6(dst))
+                let link = self.neighbours().and_then(|table| table.link(port.0));
+                !link.is_some_and(|link| link.addresses.iter().any(|(own, _)| *own == dst))
             }
             (_, Some(dst)) => {
                 to_group
@@ -142,11 +146,7 @@ impl Host {
                         != crate::fib::Decision::Local
             }
             _ => false,
-        };
-        if stays {
-            self.drop_packet(Reason::OtherHost, place.take());
         }
-        stays
     }
 
     /// Whether what is for this host is taken by somebody else.

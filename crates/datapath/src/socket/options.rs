@@ -86,41 +86,40 @@ const MIN_SNDBUF: i64 = 4_608;
 /// `SOCK_MIN_RCVBUF`.
 const MIN_RCVBUF: i64 = 2_304;
 
+/// What is kept of an option's value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Number,
+    /// Whether it is on.
+    Switch,
+}
+
 /// Options that can be set and read back, and change nothing in this world.
-const KEPT: [(i32, i32); 18] = [
-    (SOL_SOCKET, SO_DEBUG),
-    (SOL_SOCKET, SO_DONTROUTE),
-    (SOL_SOCKET, SO_BROADCAST),
-    (SOL_SOCKET, SO_RXQ_OVFL),
-    (SOL_SOCKET, SO_TIMESTAMP),
-    (SOL_SOCKET, SO_TIMESTAMPNS),
-    (SOL_SOCKET, SO_BUSY_POLL),
-    (SOL_SOCKET, SO_INCOMING_CPU),
-    (SOL_IP, IP_RECVTTL),
-    (SOL_IP, IP_RECVTOS),
-    (SOL_IP, IP_RECVOPTS),
-    (SOL_IP, IP_PKTINFO),
-    (SOL_IP, IP_BIND_ADDRESS_NO_PORT),
-    (SOL_IP, IP_LOCAL_PORT_RANGE),
-    (SOL_IPV6, IPV6_RECVTCLASS),
-    (SOL_IPV6, IPV6_FLOWINFO_SEND),
-    (SOL_IPV6, IPV6_AUTOFLOWLABEL),
-    (SOL_SOCKET, SO_NO_CHECK),
+const KEPT: [((i32, i32), Kept); 18] = [
+    ((SOL_SOCKET, SO_DEBUG), Kept::Switch),
+    ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch),
+    ((SOL_SOCKET, SO_BROADCAST), Kept::Switch),
+    ((SOL_SOCKET, SO_RXQ_OVFL), Kept::Switch),
+    ((SOL_SOCKET, SO_TIMESTAMP), Kept::Switch),
+    ((SOL_SOCKET, SO_TIMESTAMPNS), Kept::Switch),
+    ((SOL_SOCKET, SO_BUSY_POLL), Kept::Number),
+    ((SOL_SOCKET, SO_INCOMING_CPU), Kept::Number),
+    ((SOL_IP, IP_RECVTTL), Kept::Switch),
+    ((SOL_IP, IP_RECVTOS), Kept::Switch),
+    ((SOL_IP, IP_RECVOPTS), Kept::Switch),
+    ((SOL_IP, IP_PKTINFO), Kept::Number),
+    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Number),
+    ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number),
+    ((SOL_IPV6, IPV6_RECVTCLASS), Kept::Number),
+    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Number),
+    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Number),
+    ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch),
 ];
 
-/// Of those in [`KEPT`], the ones that are on or off.
-const SWITCHES: [(i32, i32); 10] = [
-    (SOL_SOCKET, SO_DEBUG),
-    (SOL_SOCKET, SO_DONTROUTE),
-    (SOL_SOCKET, SO_BROADCAST),
-    (SOL_SOCKET, SO_RXQ_OVFL),
-    (SOL_SOCKET, SO_TIMESTAMP),
-    (SOL_SOCKET, SO_TIMESTAMPNS),
-    (SOL_SOCKET, SO_NO_CHECK),
-    (SOL_IP, IP_RECVTTL),
-    (SOL_IP, IP_RECVTOS),
-    (SOL_IP, IP_RECVOPTS),
-];
+/// What is kept of an option that means nothing here; `None` if it is not one.
+fn kept(level: i32, name: i32) -> Option<Kept> {
+    KEPT.iter().find(|(option, _)| *option == (level, name)).map(|(_, kept)| *kept)
+}
 
 /// What `getsockopt` writes of a value into room for so many bytes: of an `int` the lower ones, at
 /// `SOL_IP` a single one if that is enough.

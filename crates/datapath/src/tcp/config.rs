@@ -401,6 +401,12 @@ impl TcpConfig {
         if self.socket.md5.is_empty() { self.gso_max_segs.into() } else { 1 }
     }
 
+    /// The size of a receive buffer that nobody has given: of `tcp_rmem`, or what `SO_RCVLOWAT` has to find room in
+    /// (`tcp_set_rcvlowat`).
+    pub(crate) fn usual_rcvbuf(&self) -> u32 {
+        self.sysctl.tcp_rmem[1].max(self.socket.rcvlowat.saturating_mul(2))
+    }
+
     /// A configuration for `profile` with that kernel's defaults.
     pub fn for_profile(profile: Profile) -> Self {
         let mut sysctl = Sysctl::default();

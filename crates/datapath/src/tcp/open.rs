@@ -58,11 +58,8 @@ impl Connection {
             advmss = advmss.min(own.get().into());
         }
         let wmem = config.sysctl.tcp_wmem;
-        let rmem = config.sysctl.tcp_rmem;
         let sndbuf = doubled(config.send_buffer, wmem[1], MIN_SNDBUF);
-        // What `SO_RCVLOWAT` has to find room for (`tcp_set_rcvlowat`).
-        let least = rmem[1].max(config.socket.rcvlowat.saturating_mul(2));
-        let rcvbuf = doubled(config.receive_buffer, least, MIN_RCVBUF);
+        let rcvbuf = doubled(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF);
         let profile = &config.profile;
         let init_cwnd = ends.route.initcwnd.map_or(profile.init_cwnd, NonZeroU32::get);
         let rto = profile.timeout_init_ms;

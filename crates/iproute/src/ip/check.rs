@@ -6,24 +6,27 @@ use core::net::IpAddr;
 use datapath::fib::source::Own;
 use datapath::fib::{Decision, NextHop, Route, RouteKey, RouteType, Scope, Target};
 
-/// Bits of the TOS byte that are ECN's; IPv4 routes have none (`rtm_to_fib_config`).
-pub(super) fn refuse_ecn_bits(said: &RouteWords) -> IpResult<()> {
-    let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
-    if !v6 && said.tos & 3 != 0 {
+/// Bits of the TOS byte that are ECN's: IPv4 routes and rules have none (`rtm_to_fib_config`, `fib4_rule_configure`).
+pub(super) fn refuse_ecn_bits(tos: u8) -> IpResult<()> {
+    if tos & 3 != 0 {
         return Err(IpError::Answer("Error: Invalid dsfield (tos): ECN bits must be 0."));
     }
     Ok(())
 }
 
+/// [`refuse_ecn_bits`] of a route; IPv6 takes them.
+pub(super) fn refuse_ecn_bits_of_route(said: &RouteWords) -> IpResult<()> {
+    if said.is_v6() { Ok(()) } else { refuse_ecn_bits(said.tos) }
+}
+
 /// `onlink` is about a gateway, and needs to know the link; IPv6 takes it without a gateway, too
 /// (`fib_check_nh`, `fib6_nh_init`).
 pub(super) fn check_flags(said: &RouteWords) -> IpResult<()> {
-    let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
     let check = |hop: &HopWords| match (hop.gateway, hop.port) {
         (Some(_), None) if hop.onlink => {
             Err(IpError::Answer("Error: Nexthop device required for onlink."))
         }
-        (None, Some(_)) if hop.onlink && !v6 => Err(IpError::Answer(
+        (None, Some(_)) if hop.onlink && !said.is_v6() => Err(IpError::Answer(
             "Error: Invalid flags for nexthop - PERVASIVE and ONLINK can not be set.",
         )),
         _ => Ok(()),
@@ -109,7 +112,7 @@ impl Ip {
     }
 
     /// Whether packets to an IPv4 address are for this host (`inet_addr_type`).
-    fn is_local(&self, addr: IpAddr) -> bool {
+    pub(super) fn is_local(&self, addr: IpAddr) -> bool {
         let key = RouteKey::to(addr);
         addr.is_loopback()
             || self.devices.own().any(|own| own.addr == addr)

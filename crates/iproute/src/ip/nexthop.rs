@@ -35,16 +35,15 @@ struct ObjectWords {
     onlink: bool,
     blackhole: bool,
     group: Vec<Member>,
-    resilient: Option<ResilientConfig>,
-    /// Which of its words were said.
-    said_of_it: Vec<ResilientWord>,
+    resilient: Option<ResilientWords>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ResilientWord {
-    Buckets,
-    IdleTimer,
-    UnbalancedTimer,
+/// What was said of a resilient group.
+#[derive(Default)]
+struct ResilientWords {
+    buckets: Option<u16>,
+    idle_timer: Option<Duration>,
+    unbalanced_timer: Option<Duration>,
 }
 
 impl Ip {
@@ -272,11 +271,11 @@ impl Ip {
                 "type" => said.resilient = read_type(words, word)?,
                 "buckets" | "idle_timer" | "unbalanced_timer" | "unbalanced_time" => {
                     let value = words.value(word)?;
-                    let Some(config) = &mut said.resilient else {
+                    let Some(resilient) = &mut said.resilient else {
                         let what = "only a resilient group has it";
                         return Err(invalid(word, what, None).into());
                     };
-                    said.said_of_it.extend(read_resilient(config, word, value)?);
+                    resilient.read(word, value)?;
                 }
                 _ => return Err(word.unknown("nexthop", &WORDS).into()),
             }
@@ -290,44 +289,21 @@ impl Ip {
             None if replaces => return Err(IpError::Answer("Error: Replace requires nexthop id.")),
             None => self.fib.objects().free_id(),
         };
-        if let Some(config) = &mut said.resilient {
-            self.keep(config, &said.said_of_it, Some(id).filter(|_| replaces))?;
-        }
-        Ok((id, self.config(said)?))
+        let there = self.fib.objects().get(id).filter(|_| replaces);
+        let there = there.and_then(|object| match object.config() {
+            ObjectConfig::Resilient(_, there) => Some(*there),
+            _ => None,
+        });
+        let resilient = said.resilient.take().map(|words| words.config(there)).transpose()?;
+        Ok((id, self.config(said, resilient)?))
     }
 
-    /// What a resilient group that is replaced was not told stays as it is; a new one is told how many
-    /// buckets it has (`nexthop_create_group`, `replace_nexthop_grp`).
-    fn keep(
+    fn config(
         &self,
-        config: &mut ResilientConfig,
-        said: &[ResilientWord],
-        replaces: Option<u32>,
-    ) -> IpResult<()> {
-        let there = replaces.and_then(|id| self.fib.objects().get(id));
-        let Some(ObjectConfig::Resilient(_, there)) = there.map(NextHopObject::config) else {
-            return if said.contains(&ResilientWord::Buckets) {
-                Ok(())
-            } else {
-                Err(IpError::Answer(
-                    "Error: Number of buckets not specified for nexthop group insertion.",
-                ))
-            };
-        };
-        if !said.contains(&ResilientWord::Buckets) {
-            config.buckets = there.buckets;
-        }
-        if !said.contains(&ResilientWord::IdleTimer) {
-            config.idle_timer = there.idle_timer;
-        }
-        if !said.contains(&ResilientWord::UnbalancedTimer) {
-            config.unbalanced_timer = there.unbalanced_timer;
-        }
-        Ok(())
-    }
-
-    fn config(&self, said: ObjectWords) -> IpResult<ObjectConfig> {
-        let ObjectWords { gateway, port, onlink, blackhole, group, resilient, .. } = said;
+        said: ObjectWords,
+        resilient: Option<ResilientConfig>,
+    ) -> IpResult<ObjectConfig> {
+        let ObjectWords { gateway, port, onlink, blackhole, group, .. } = said;
         if !group.is_empty() {
             return Ok(match resilient {
                 Some(config) => ObjectConfig::Resilient(group, config),
@@ -394,11 +370,11 @@ fn read_group(word: Word<'_>) -> Result<Vec<Member>> {
         .collect()
 }
 
-fn read_type(words: &mut Words<'_>, word: Word<'_>) -> Result<Option<ResilientConfig>> {
+fn read_type(words: &mut Words<'_>, word: Word<'_>) -> Result<Option<ResilientWords>> {
     let value = words.value(word)?;
     match value.text {
         "mpath" => Ok(None),
-        "resilient" => Ok(Some(ResilientConfig::default())),
+        "resilient" => Ok(Some(ResilientWords::default())),
         _ => {
             let nearest = value.unknown("type", &["mpath", "resilient"]).nearest;
             Err(invalid(value, "\"type\" value is invalid", nearest))
@@ -406,29 +382,38 @@ fn read_type(words: &mut Words<'_>, word: Word<'_>) -> Result<Option<ResilientCo
     }
 }
 
-fn read_resilient(
-    config: &mut ResilientConfig,
-    word: Word<'_>,
-    value: Word<'_>,
-) -> Result<Option<ResilientWord>> {
-    let number = |what: &str| names::number(value, what);
-    Ok(Some(match word.text {
-        "buckets" => {
-            let buckets = u16::try_from(number("invalid buckets value")?);
-            config.buckets = buckets.map_err(|_| invalid(value, "invalid buckets value", None))?;
-            ResilientWord::Buckets
+impl ResilientWords {
+    fn read(&mut self, word: Word<'_>, value: Word<'_>) -> Result<()> {
+        let number = |what: &str| names::number(value, what);
+        let time = |what: &str| Ok(Duration::from_secs(number(what)?.into()));
+        match word.text {
+            "buckets" => {
+                let buckets = u16::try_from(number("invalid buckets value")?);
+                let wrong = |_| invalid(value, "invalid buckets value", None);
+                self.buckets = Some(buckets.map_err(wrong)?);
+            }
+            "idle_timer" => self.idle_timer = Some(time("invalid idle timer value")?),
+            "unbalanced_timer" => {
+                self.unbalanced_timer = Some(time("invalid unbalanced timer value")?);
+            }
+            _ => {}
         }
-        "idle_timer" => {
-            config.idle_timer = Duration::from_secs(number("invalid idle timer value")?.into());
-            ResilientWord::IdleTimer
-        }
-        "unbalanced_timer" => {
-            let secs = number("invalid unbalanced timer value")?;
-            config.unbalanced_timer = Duration::from_secs(secs.into());
-            ResilientWord::UnbalancedTimer
-        }
-        _ => return Ok(None),
-    }))
+        Ok(())
+    }
+
+    /// What the group that is `there` already was not told now stays as it is; a new one is told how many
+    /// buckets it has (`nexthop_create_group`, `replace_nexthop_grp`).
+    fn config(&self, there: Option<ResilientConfig>) -> IpResult<ResilientConfig> {
+        let of_new = || self.buckets.map(|_| ResilientConfig::default());
+        let usual = there.or_else(of_new).ok_or(IpError::Answer(
+            "Error: Number of buckets not specified for nexthop group insertion.",
+        ))?;
+        Ok(ResilientConfig {
+            buckets: self.buckets.unwrap_or(usual.buckets),
+            idle_timer: self.idle_timer.unwrap_or(usual.idle_timer),
+            unbalanced_timer: self.unbalanced_timer.unwrap_or(usual.unbalanced_timer),
+        })
+    }
 }
 
 fn group_text(members: &[Member]) -> String {

@@ -1,6 +1,6 @@
 //! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
 
-use super::check::{check_flags, refuse_ecn_bits};
+use super::check::{check_flags, refuse_ecn_bits_of_route};
 use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, IpResult, Options, verb};
@@ -55,6 +55,13 @@ pub(super) struct RouteWords {
     pub(super) hops: Vec<HopWords>,
 }
 
+impl RouteWords {
+    /// By the prefix; without one it is IPv4.
+    pub(super) fn is_v6(&self) -> bool {
+        self.prefix.is_some_and(|prefix| prefix.addr().is_ipv6())
+    }
+}
+
 /// One next hop as its words describe it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HopWords {
@@ -72,7 +79,7 @@ impl Ip {
             "flush" => self.route_flush(words, options)?,
             "del" => {
                 let said = self.read_route(words, options)?;
-                refuse_ecn_bits(&said)?;
+                refuse_ecn_bits_of_route(&said)?;
                 self.fib.delete(&self.filter(&said)?)?;
             }
             "add" => {
@@ -109,7 +116,7 @@ impl Ip {
 
     fn read_full_route(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<Route> {
         let said = self.read_route(words, options)?;
-        refuse_ecn_bits(&said)?;
+        refuse_ecn_bits_of_route(&said)?;
         self.complete(&said)
     }
 
@@ -282,7 +289,7 @@ impl Ip {
             return Ok(Target::Hops(Vec::new()));
         }
         if !said.hops.is_empty() {
-            let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
+            let v6 = said.is_v6();
             // `ip6_route_multipath_add`
             if v6 && said.hops.iter().any(|hop| hop.gateway.is_none()) {
                 return Err(super::IpError::Answer(

@@ -2,6 +2,7 @@
 
 mod select;
 
+use super::check::refuse_ecn_bits;
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK, invalid};
 use super::route::read_tos;
@@ -289,9 +290,7 @@ impl RuleWords {
     /// What the kernel refuses of a new rule (`fib4_rule_configure`, `fib_rule_port_range_valid`).
     fn check(&self) -> IpResult<()> {
         let rule = &self.rule;
-        if rule.tos & 3 != 0 {
-            return Err(IpError::Answer("Error: Invalid dsfield (tos): ECN bits must be 0."));
-        }
+        refuse_ecn_bits(rule.tos)?;
         let wrong = |ports: &Option<RangeInclusive<u16>>| {
             ports.as_ref().is_some_and(|ports| *ports.start() == 0 || *ports.end() == u16::MAX)
         };

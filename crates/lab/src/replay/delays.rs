@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Numbers below this have a count each, and from there on each doubling has half as many: three digits.
-const EXACT_BITS: u32 = 11;
+use crate::stats::bits_beyond_digits;
 
 /// Delays in ns. Thousands of flows have such, most of them a few packets: what has no packet takes no room.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +42,7 @@ impl Delays {
 
 /// The highest number that is the same to three digits.
 fn highest_like(ns: u64) -> u64 {
-    let dropped = (u64::BITS - EXACT_BITS).saturating_sub(ns.leading_zeros());
-    ns | ((1 << dropped) - 1)
+    ns | ((1 << bits_beyond_digits(ns)) - 1)
 }
 
 #[cfg(test)]

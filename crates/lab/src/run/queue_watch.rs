@@ -1,5 +1,6 @@
 //! What leaves a queue, packet by packet: how long it has waited, and whether it was marked.
 
+use crate::stats::{DIGIT_BITS, bits_beyond_digits};
 use datapath::packet::{Ecn, Packet};
 use datapath::units::{Duration, Instant};
 use hdrhistogram::Histogram;
@@ -55,9 +56,8 @@ struct Waits(Vec<u64>);
 
 /// Significant decimal digits of a waiting time.
 const DIGITS: u8 = 3;
-/// The bits of a number that say in which bucket it is: the first 2^11 numbers have one each, and then each doubling has
-/// 2^10. That is what the digits take.
-const BITS: u32 = 11;
+/// The bits of a number that say in which bucket it is.
+const BITS: u32 = DIGIT_BITS;
 
 impl Waits {
     #[inline]
@@ -87,7 +87,7 @@ impl Waits {
 /// The bucket of a number.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
-    let dropped = (u64::BITS - BITS).saturating_sub(ns.leading_zeros());
+    let dropped = bits_beyond_digits(ns);
     ((u64::from(dropped) << (BITS - 1)) + (ns >> dropped)) as usize
 }
 

@@ -1,6 +1,6 @@
 //! `getsockopt(2)` (`sk_getsockopt`, `do_tcp_getsockopt`, `do_ip_getsockopt`).
 
-use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF};
+use super::{MIN_RCVBUF, MIN_SNDBUF};
 use crate::host::Host;
 use crate::socket::answer::CcInfo;
 use crate::socket::errno::Errno;
@@ -17,9 +17,7 @@ use crate::units::Instant;
 use core::num::{NonZeroU8, NonZeroU32};
 
 fn kept(stream: &Stream, level: i32, name: i32) -> Result<OptionValue, Errno> {
-    if !KEPT.contains(&(level, name)) {
-        return Err(Errno::ENOPROTOOPT);
-    }
+    super::kept(level, name).ok_or(Errno::ENOPROTOOPT)?;
     Ok(OptionValue::Number(stream.options.kept.get(&(level, name)).copied().unwrap_or(0)))
 }
 
@@ -95,8 +93,7 @@ fn buffer(given: Option<NonZeroU32>, default: u32, least: i64) -> i64 {
 
 /// The receive buffer's size before there is a connection: `SO_RCVLOWAT` has made it larger.
 fn receive_buffer(config: &TcpConfig) -> i64 {
-    let least = config.sysctl.tcp_rmem[1].max(config.socket.rcvlowat.saturating_mul(2));
-    buffer(config.receive_buffer, least, MIN_RCVBUF)
+    buffer(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF)
 }
 
 /// `SO_MEMINFO` (`sk_get_meminfo`).

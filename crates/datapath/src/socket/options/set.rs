@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, SWITCHES};
+use super::{Kept, MIN_RCVBUF, MIN_SNDBUF, kept};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -47,11 +47,10 @@ impl Setter<'_> {
     }
 
     pub(super) fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
-        if !KEPT.contains(&(level, name)) {
-            return Err(Errno::ENOPROTOOPT);
-        }
-        let switch = SWITCHES.contains(&(level, name));
-        let value = if switch { (value != 0).into() } else { value };
+        let value = match kept(level, name).ok_or(Errno::ENOPROTOOPT)? {
+            Kept::Number => value,
+            Kept::Switch => (value != 0).into(),
+        };
         self.stream.options.kept.insert((level, name), value);
         Ok(())
     }

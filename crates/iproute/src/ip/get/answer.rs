@@ -4,9 +4,7 @@ use super::Question;
 use crate::ip::{Ip, IpError, IpResult, LOOPBACK};
 use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::source::{self, Own};
-use datapath::fib::{
-    Decision, Features, Prefix, Protocol, Route, RouteKey, RouteType, Scope, TableId,
-};
+use datapath::fib::{Decision, Features, Prefix, Protocol, Route, RouteType, Scope, TableId};
 use datapath::metrics::RouteMetrics;
 
 const INVALID: IpError = IpError::Answer("RTNETLINK answers: Invalid argument");
@@ -107,9 +105,7 @@ impl Ip {
         if let Some(own) = self.devices.own().find(|own| own.addr == src) {
             return Ok(Some(own.port));
         }
-        let key = RouteKey::to(src.into());
-        let local = self.fib.matching(&key).is_some_and(|route| route.kind == RouteType::Local);
-        if local || src.is_loopback() { Ok(Some(LOOPBACK)) } else { Err(UNREACHABLE) }
+        if self.is_local(src.into()) { Ok(Some(LOOPBACK)) } else { Err(UNREACHABLE) }
     }
 
     /// What goes out, or comes in, without a table.
