@@ -115,6 +115,9 @@ pub struct Profile {
     pub reads_without_clock: bool,
     /// The delayed-ACK timeout is kept at `TCP_DELACK_MAX` at most, not at the RTO (since 6.8).
     pub bounds_ato: bool,
+    /// An ACK waits a jiffy less than the lowest retransmission timeout at most (`tcp_delack_max`, since 6.7, and of
+    /// `tcp_rto_min_us` since 6.11).
+    pub acks_before_rto_min: bool,
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
     /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
@@ -208,6 +211,7 @@ impl Profile {
             bounds_splitting: true,
             reads_without_clock: true,
             bounds_ato: true,
+            acks_before_rto_min: true,
             grows_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             initial_window_64k: false,
@@ -257,6 +261,7 @@ impl Profile {
             right_sizes_holes: false,
             minds_unread: false,
             bounds_ato: false,
+            acks_before_rto_min: false,
             grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,

@@ -162,7 +162,7 @@ impl Sockets {
         let sysctl = host.tcp_defaults().sysctl;
         for file in self.files.iter_mut().flatten() {
             if let File::Stream(stream) = file {
-                stream.config.sysctl = sysctl.clone();
+                stream.config.read_sysctl(&sysctl);
             }
         }
     }

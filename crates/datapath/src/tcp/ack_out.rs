@@ -64,6 +64,8 @@ const ATO_MIN: u32 = 40;
 const DELACK_MIN: u32 = 40;
 /// `TCP_DELACK_MAX`, jiffies.
 const DELACK_MAX: u32 = 200;
+/// `TCP_TIMEOUT_MIN`, jiffies.
+const TIMEOUT_MIN: u32 = 2;
 /// Half a second in jiffies.
 const HALF_SECOND: u32 = 500;
 /// `TCP_PINGPONG_THRESH`.
@@ -110,6 +112,16 @@ impl Connection {
     /// Upper bound of the delayed-ACK timeout, jiffies.
     fn max_ato(&self) -> u32 {
         if self.config.profile.bounds_ato { self.rto.min(DELACK_MAX) } else { self.rto }
+    }
+
+    /// How long an ACK may wait, jiffies (`tcp_delack_max`): less than the peer's timeout, taken to be as ours.
+    fn delack_max(&self) -> u32 {
+        let own = self.config.socket.delack_max_us;
+        let most = own.map_or(DELACK_MAX, |us| us.get().div_ceil(1_000));
+        if !self.config.profile.acks_before_rto_min {
+            return most;
+        }
+        most.min(self.rto_min_us().div_ceil(1_000).max(TIMEOUT_MIN) - 1)
     }
 
     /// Estimates the peer's MSS; small segments mean that an answer may be wanted soon
@@ -294,7 +306,7 @@ impl Connection {
             }
             ato = ato.min(max);
         }
-        ato = ato.min(DELACK_MAX);
+        ato = ato.min(self.delack_max());
         let jiffies = self.jiffies_clock().now(cx.now);
         let mut timeout = jiffies + u64::from(ato);
         if self.ack.timer {

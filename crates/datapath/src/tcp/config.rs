@@ -92,9 +92,9 @@ pub struct SocketOptions {
     pub hop_limit: Option<u8>,
     /// `TCP_RTO_MAX_MS`; else by `tcp_rto_max_ms`.
     pub rto_max_ms: Option<NonZeroU32>,
-    /// `TCP_RTO_MIN_US`; else by the route or `tcp_rto_min_us`.
+    /// `TCP_RTO_MIN_US`; else by `tcp_rto_min_us`. A route's comes before both.
     pub rto_min_us: Option<NonZeroU32>,
-    /// `TCP_DELACK_MAX_US`; else 200 ms.
+    /// `TCP_DELACK_MAX_US`; else 200 ms. Where it ends below the lowest retransmission timeout, less.
     pub delack_max_us: Option<NonZeroU32>,
     /// `TCP_FASTOPEN_NO_COOKIE`.
     pub fastopen_no_cookie: bool,
@@ -399,6 +399,17 @@ impl TcpConfig {
     /// `tcp_md5_do_add`).
     pub(crate) fn gso_segs_limit(&self) -> u32 {
         if self.socket.md5.is_empty() { self.gso_max_segs.into() } else { 1 }
+    }
+
+    /// Reads the sysctls anew. What a socket has copied of them when it was made stays (`tcp_init_sock`).
+    pub(crate) fn read_sysctl(&mut self, sysctl: &CopyOnWrite<Sysctl>) {
+        let before = core::mem::replace(&mut self.sysctl, sysctl.clone());
+        if before.tcp_rto_min_us != sysctl.tcp_rto_min_us && self.socket.rto_min_us.is_none() {
+            self.socket.rto_min_us = NonZeroU32::new(before.tcp_rto_min_us);
+        }
+        if before.tcp_rto_max_ms != sysctl.tcp_rto_max_ms && self.socket.rto_max_ms.is_none() {
+            self.socket.rto_max_ms = NonZeroU32::new(before.tcp_rto_max_ms);
+        }
     }
 
     /// The size of a receive buffer that nobody has given: of `tcp_rmem`, or what `SO_RCVLOWAT` has to find room in

@@ -400,16 +400,16 @@ impl Connection {
         }
     }
 
-    /// Lowest variance term of the retransmission timeout, µs (`tcp_rto_min_us`).
+    /// Lowest variance term of the retransmission timeout, µs (`tcp_rto_min`): by the route, else by the socket, else by
+    /// `tcp_rto_min_us`, in whole jiffies.
     #[inline]
     fn rto_min_us(&self) -> u32 {
-        match self.config.socket.rto_min_us {
-            Some(own) => own.get(),
-            None => match self.rare.as_ref().and_then(|rare| rare.route.rto_min_us) {
-                Some(by_route) => by_route.get(),
-                None => self.config.sysctl.tcp_rto_min_us,
-            },
-        }
+        let by_route = self.rare.as_ref().and_then(|rare| rare.route.rto_min_us);
+        let us = match by_route.or(self.config.socket.rto_min_us) {
+            Some(us) => us.get(),
+            None => self.config.sysctl.tcp_rto_min_us,
+        };
+        us.next_multiple_of(1_000)
     }
 
     /// Bytes of the network header.

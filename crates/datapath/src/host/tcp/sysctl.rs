@@ -27,7 +27,7 @@ impl Host {
     }
 
     /// Writes one of the sysctls `net.ipv4.*`, `net.ipv6.ip6frag_*`, as text. All sockets read it from now on; buffer
-    /// sizes and the congestion control hold for new ones.
+    /// sizes, the congestion control and the bounds of retransmission timeouts hold for new ones.
     ///
     /// # Errors
     /// There is no such sysctl, or it cannot have that value.
@@ -49,10 +49,10 @@ impl Host {
         for socket in self.sockets.iter_mut() {
             match socket {
                 Socket::Tcp(TcpSocket::Connection(socket)) => {
-                    socket.connection.config_mut().sysctl = sysctl.clone();
+                    socket.connection.config_mut().read_sysctl(&sysctl);
                 }
                 Socket::Tcp(TcpSocket::Listener(listener)) => {
-                    Arc::make_mut(&mut listener.config).sysctl = sysctl.clone();
+                    Arc::make_mut(&mut listener.config).read_sysctl(&sysctl);
                 }
                 _ => {}
             }

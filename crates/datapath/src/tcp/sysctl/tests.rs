@@ -1,6 +1,7 @@
 //! What files take was tried on a 6.18 kernel, file by file.
 
 use super::*;
+use crate::tcp::config::TcpConfig;
 
 fn taken(name: &str, value: &str) -> Option<u32> {
     let mut sysctl = Sysctl::default();
@@ -70,4 +71,21 @@ fn of_three_numbers_the_last_ones_may_be_left_out() {
 fn seconds_below_zero_are_over_at_once() {
     assert_eq!(taken("tcp_keepalive_time", "-5").map(Sysctl::seconds), Some(0));
     assert_eq!(Sysctl::seconds(5), 5);
+}
+
+#[test]
+fn a_socket_keeps_the_bounds_of_timeouts_that_it_was_made_with() {
+    let mut config = TcpConfig::default();
+    let mut sysctl = config.sysctl.clone();
+    (sysctl.tcp_rto_min_us, sysctl.tcp_rto_max_ms) = (5_000, 10_000);
+    sysctl.tcp_retries2 = 3;
+    config.read_sysctl(&sysctl);
+    assert_eq!(config.sysctl.tcp_retries2, 3, "what is not copied is read anew");
+    let bounds = |config: &TcpConfig| {
+        let own = &config.socket;
+        (own.rto_min_us.map(|us| us.get()), own.rto_max_ms.map(|ms| ms.get()))
+    };
+    assert_eq!(bounds(&config), (Some(200_000), Some(120_000)));
+    config.read_sysctl(&TcpConfig::default().sysctl);
+    assert_eq!(bounds(&config), (Some(200_000), Some(120_000)));
 }
