@@ -258,7 +258,7 @@ impl Params {
         const UNIMPLEMENTED: u32 = 13;
         const STREAMS: u32 = 6;
         const BLOCK: u32 = 7;
-        const CONGESTION: u32 = 123;
+        const CONGESTION: u32 = 134;
         let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
         let flag = |name: &str| match value.get(name) {
             Some(Value::Bool(on)) => *on,
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(refusal("parallel", 0.into()), Err(6));
         assert_eq!(refusal("parallel", 1_000_000_000.into()), Err(6));
         assert_eq!(refusal("len", u64::MAX.into()), Err(7));
-        assert_eq!(refusal("congestion", "vegetarian".into()), Err(123));
+        assert_eq!(refusal("congestion", "vegetarian".into()), Err(134));
         assert_eq!(refusal("parallel", "many".into()), Err(6));
     }
 

@@ -42,6 +42,8 @@ pub struct Inside {
 struct Client {
     stream: UnixStream,
     said: Vec<u8>,
+    /// What is left of the answer.
+    answer: Vec<u8>,
     gone: bool,
 }
 
@@ -97,6 +99,12 @@ impl Control {
         };
         let place = self.clients.get_mut(index as usize)?;
         let client = place.as_mut()?;
+        if !client.answer.is_empty() {
+            if client.is_answered() {
+                *place = None;
+            }
+            return None;
+        }
         let command = client.command();
         if command.is_none() && (client.gone || client.said.len() >= LONGEST) {
             *place = None;
@@ -104,13 +112,18 @@ impl Control {
         command
     }
 
-    /// Answers: whether the command was right, and what is to be printed. The connection ends.
-    pub fn reply(&mut self, token: u64, right: bool, text: &str) {
-        let client = token.checked_sub(TOKENS + 1).map(|index| self.clients[index as usize].take());
-        let Some(mut client) = client.flatten() else { return };
+    /// Answers: whether the command was right, and what is to be printed. The connection ends, once the client has read
+    /// what its buffer does not hold.
+    pub fn reply(&mut self, token: u64, right: bool, text: &str, epoll: &Epoll) {
+        let Some(index) = token.checked_sub(TOKENS + 1) else { return };
+        let place = &mut self.clients[index as usize];
+        let Some(client) = place else { return };
         let head = if right { "0\n" } else { "2\n" };
-        // Its buffer holds every answer of ours; who has gone does not want it.
-        let _ = client.stream.write_all(format!("{head}{text}").as_bytes());
+        client.answer = format!("{head}{text}").into_bytes();
+        let is_over = client.is_answered();
+        if is_over || epoll.change(client.stream.as_fd(), token, Epoll::WRITE).is_err() {
+            *place = None;
+        }
     }
 
     fn accept(&mut self, epoll: &Epoll) {
@@ -135,7 +148,7 @@ impl Control {
         let token = TOKENS + 1 + index as u64;
         let ready = stream.set_nonblocking(true);
         if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
-            self.clients[index] = Some(Client { stream, said: Vec::new(), gone: false });
+            self.clients[index] = Some(Client { stream, said: Vec::new(), answer: Vec::new(), gone: false });
         }
     }
 }
@@ -147,6 +160,18 @@ impl Drop for Control {
 }
 
 impl Client {
+    /// Sends what the buffer takes; true if that was all, or the client has gone.
+    fn is_answered(&mut self) -> bool {
+        while !self.answer.is_empty() {
+            match self.stream.write(&self.answer) {
+                Ok(len) => drop(self.answer.drain(..len)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
     /// The command, once its line has ended.
     fn command(&mut self) -> Option<String> {
         let mut piece = [0; 4_096];
@@ -238,7 +263,7 @@ mod tests {
                 if let Some(command) = control.request(token, &epoll) {
                     assert_eq!(command, "say it");
                     answered += 1;
-                    control.reply(token, true, &format!("{command}!"));
+                    control.reply(token, true, &format!("{command}!"), &epoll);
                 }
             }
         }
@@ -278,11 +303,31 @@ mod tests {
             let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
             for token in tokens {
                 if control.request(token, &epoll).is_some() {
-                    control.reply(token, true, "it");
+                    control.reply(token, true, "it", &epoll);
                     answered = true;
                 }
             }
         }
         assert_eq!(asking.join().unwrap().unwrap(), (true, "it".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_that_the_buffer_does_not_hold_is_whole() {
+        let path = std::env::temp_dir().join(format!("ackwright-long-{}", std::process::id()));
+        let mut control = Control::listen(&path).unwrap();
+        let mut epoll = Epoll::new().unwrap();
+        control.register(&epoll).unwrap();
+        let long = "0123456789".repeat(200_000);
+        let asked = path.clone();
+        let asking = std::thread::spawn(move || ask(&asked, "say it"));
+        while !asking.is_finished() {
+            let tokens: Vec<u64> = epoll.wait(true).unwrap().map(|(token, _)| token).collect();
+            for token in tokens {
+                if control.request(token, &epoll).is_some() {
+                    control.reply(token, true, &long, &epoll);
+                }
+            }
+        }
+        assert_eq!(asking.join().unwrap().unwrap(), (true, long));
     }
 }

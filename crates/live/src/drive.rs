@@ -163,6 +163,8 @@ impl Driver {
     /// A device has gone away.
     pub fn run(&mut self) -> Result<(), Fault> {
         let ended = self.turn_until_over();
+        // Where a fault has ended it, the bridge has something to say of that time.
+        self.poll(self.bridge.now());
         self.phase = Phase::Over;
         let now = sys::now();
         for port in PORTS {
@@ -243,7 +245,7 @@ impl Driver {
                 watch.came(now, leaves, &packet);
             }
             if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
-                self.send(now, to, &packet)?;
+                self.send(now, to, &packet);
             }
         }
         self.packets = packets;
@@ -281,8 +283,7 @@ impl Driver {
         loop {
             match self.bridge.poll(now, &mut place) {
                 Poll::Send { port, .. } => {
-                    // A file that is full is told at the end, when it is written out.
-                    let _ = self.send(now, port, &place);
+                    self.send(now, port, &place);
                 }
                 Poll::Drop(reason) => {
                     let port = self.bridge.dropped_at();
@@ -302,7 +303,7 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, now: Instant, port: Port, packet: &Packet) -> Result<(), Fault> {
+    fn send(&mut self, now: Instant, port: Port, packet: &Packet) {
         let index = usize::from(port.0);
         if let Some(watch) = &mut self.watch {
             watch.sent(now, port, packet);
@@ -310,10 +311,9 @@ impl Driver {
         self.ends[index].device.push(packet);
         self.account.directions[index].sent.add(packet);
         if let Some(capture) = &mut self.capture {
-            let written = capture.sent(index, packet, sys::now());
-            written.map_err(|error| Fault::Other(format!("the capture: {error}")))?;
+            // A file that is full is told at the end, when it is written out.
+            let _ = capture.sent(index, packet, sys::now());
         }
-        Ok(())
     }
 
     /// Sends what is in a device's ring, and gives its room back; true if there was any.
@@ -385,7 +385,7 @@ impl Driver {
             }
         };
         if let Some(control) = &mut self.control {
-            control.reply(token, right, &text);
+            control.reply(token, right, &text, &self.epoll);
         }
         Ok(())
     }
@@ -429,9 +429,9 @@ impl Driver {
         for End { device, .. } in &self.ends {
             match sys::facts(device.name()) {
                 _ if matches!(device, Device::File(_)) => {}
+                _ if is_gone(device) => return Err(gone(device)),
                 Ok(facts) if facts.up => {}
-                Ok(_) => self.look_at = now + LOOK,
-                Err(_) => return Err(gone(device)),
+                _ => self.look_at = now + LOOK,
             }
         }
         Ok(())

@@ -223,7 +223,9 @@ fn lock(name: &str, index: i32) -> Result<UnixListener, Fault> {
 
 /// Whether the interface behind a device is there no longer.
 pub fn is_gone(device: &Device) -> bool {
-    sys::facts(device.name()).is_err()
+    // One of the same name may have come in its place.
+    let is_other = |index| device.index().is_some_and(|own| own != index);
+    sys::facts(device.name()).map_or(true, |facts| is_other(facts.index))
 }
 
 pub(crate) fn refused(name: &str, what: &str, error: &io::Error) -> Fault {

@@ -146,6 +146,11 @@ impl Bridge {
         device.qdisc_mut().purge(&mut cx);
     }
 
+    /// The time of the latest call.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
     fn begin(&mut self, now: Instant) {
         self.come_to(now);
         self.busy = true;

@@ -4,6 +4,7 @@ use super::Host;
 use super::icmp_limit::{IcmpLimits, Limiter};
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
+use crate::fib::{Decision, RouteKey};
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
@@ -142,7 +143,8 @@ impl Host {
             _ => (ECHO_REQUEST_V6, ECHO_REPLY_V6),
         };
         let tos = packet.network.tos();
-        if icmp.kind == request {
+        // `icmp_echo_ignore_broadcasts`, on by default.
+        if icmp.kind == request && !self.is_for_all(dst) {
             let answer = Icmp { kind: reply, ..icmp };
             self.icmp_send(now, dst, src, tos, answer, packet.body);
         } else if icmp.kind == reply {
@@ -265,21 +267,47 @@ impl Host {
         self.icmp_report(now, Report { v4: (3, 4), v6: (2, 0), rest: mtu }, about);
     }
 
+    /// Whether an IPv4 address is everybody's on some network that this host has an address of.
+    fn is_for_all(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(address) = address else { return false };
+        let own = || self.ports.iter().flat_map(|port| &port.config.addresses);
+        address.is_broadcast()
+            || address.is_multicast()
+            || own().any(|(own, len)| match own {
+                IpAddr::V4(own) if *len < 31 => {
+                    let hosts = u32::MAX.checked_shr((*len).into()).unwrap_or(0);
+                    address.to_bits() == own.to_bits() | hosts
+                }
+                _ => false,
+            })
+    }
+
     /// Sends an error about a packet to whoever sent it, unless RFC 1122 section 3.2.2 forbids
-    /// it: never about an error, about a fragment other than the first, or to everybody.
+    /// it: never about an error, about a fragment other than the first, or about what went to everybody. It comes
+    /// from the address that the packet was for, if that is ours (`__icmp_send`, `icmp6_send`).
     fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
         let Some(remote) = about.network.src() else { return };
         let kind = if remote.is_ipv4() { report.v4 } else { report.v6 };
+        let Some(dst) = about.network.dst().filter(|dst| !self.is_for_all(*dst)) else { return };
         if !may_report(about) || !self.icmp.get_or_insert_default().allow(now, kind, remote) {
             return;
         }
-        let Some(src) = self.source_address(remote) else { return };
+        let is_ours = self.fib.lookup(&RouteKey::to(dst)) == Decision::Local;
+        let src = if is_ours { Some(dst) } else { self.source_address(remote) };
+        let Some(src) = src else { return };
         let ((kind, code), protocol, max) = match about.network {
             Network::Ipv4(_) => (report.v4, PROTO_ICMP, ERROR_MAX_V4 - 28),
             _ => (report.v6, PROTO_ICMPV6, ERROR_MAX_V6 - 48),
         };
-        let tos = PRECEDENCE_INTERNETCONTROL;
-        let Some(network) = network_header(src, remote, tos, DEFAULT_TTL, protocol) else { return };
+        let tos = match about.network {
+            Network::Ipv4(ip) => PRECEDENCE_INTERNETCONTROL | ip.tos & TOS_MASK,
+            _ => 0,
+        };
+        let network = network_header(src, remote, tos, DEFAULT_TTL, protocol);
+        let Some(mut network) = network else { return };
+        if let Network::Ipv4(ip) = &mut network {
+            (ip.dont_fragment, ip.id) = (false, self.next_ident());
+        }
         self.stats.icmp_errors += 1;
         let icmp = Icmp { kind, code, rest: report.rest };
         let mut packet = Packet::icmp_error(network, icmp, about, max);
@@ -290,7 +318,7 @@ impl Host {
 
 fn may_report(about: &Packet) -> bool {
     let first = match about.network {
-        Network::Ipv4(ip) => ip.fragment_offset == 0 && !ip.dst.is_broadcast(),
+        Network::Ipv4(ip) => ip.fragment_offset == 0,
         Network::Ipv6(_) => true,
         Network::Other(_) => false,
     };
@@ -301,11 +329,19 @@ fn may_report(about: &Packet) -> bool {
     };
     let sender =
         about.network.src().is_some_and(|src| !src.is_unspecified() && !src.is_multicast());
-    first && !error && sender && about.network.dst().is_some_and(|dst| !dst.is_multicast())
+    // `PACKET_HOST`
+    let to_one = !matches!(about.link, LinkHeader::Ethernet { dst, .. } if dst.0[0] & 1 == 1);
+    first
+        && !error
+        && sender
+        && to_one
+        && about.network.dst().is_some_and(|dst| !dst.is_multicast())
 }
 
-/// TOS of the errors that Linux makes for IPv4 (`IPTOS_PREC_INTERNETCONTROL`).
+/// TOS of the errors that Linux makes for IPv4 (`IPTOS_PREC_INTERNETCONTROL`), with what the packet had besides its
+/// precedence (`IPTOS_TOS_MASK`).
 const PRECEDENCE_INTERNETCONTROL: u8 = 0xc0;
+const TOS_MASK: u8 = 0x1e;
 const ECHO_REQUEST_V4: u8 = 8;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REQUEST_V6: u8 = 128;

@@ -68,6 +68,9 @@ impl Host {
                 | (Some(protocol::ICMP), false)
                 | (Some(protocol::ICMPV6), true)
         );
+        if ipv6 && packet.network.protocol() == Some(protocol::NO_NEXT) {
+            return self.drop_packet(Reason::NoProtocol, packet);
+        }
         if !known {
             self.count(ipv6).in_unknown_protos += 1;
             self.icmp_protocol_unreachable(now, NEXT_HEADER_AT, &packet);

@@ -22,7 +22,12 @@ impl Neighbours {
         let ours = self.owner(target_ip.into());
         let own = link.mac;
         let key = (port, IpAddr::V4(sender_ip));
-        if request && ours && sender_ip != target_ip {
+        // Nobody has such an address (`ip_route_input` of the question).
+        let is_martian = sender_ip.is_multicast()
+            || sender_ip.is_broadcast()
+            || sender_ip.is_loopback()
+            || self.owner(sender_ip.into());
+        if request && ours && !is_martian {
             // Somebody asks whether the address is free (RFC 5227) and is answered as well.
             if !sender_ip.is_unspecified() {
                 if !self.entries.contains_key(&key) && !self.create(now, key) {

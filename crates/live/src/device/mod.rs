@@ -96,6 +96,15 @@ impl Device {
         each!(self, device => device.name())
     }
 
+    /// The index by which the kernel knows the interface that was there when this was opened; `None` of a device of our own.
+    pub fn index(&self) -> Option<i32> {
+        match self {
+            Self::Packet(socket) => Some(socket.index()),
+            Self::Xdp(device) => Some(device.index()),
+            Self::Tun(_) | Self::File(_) => None,
+        }
+    }
+
     /// Largest network-layer packet in bytes.
     pub fn mtu(&self) -> u32 {
         each!(self, device => device.mtu())

@@ -143,6 +143,10 @@ impl PacketSocket {
         })
     }
 
+    pub(super) fn index(&self) -> i32 {
+        self.facts.index
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }

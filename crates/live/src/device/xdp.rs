@@ -122,6 +122,10 @@ impl XdpDevice {
         )
     }
 
+    pub(super) fn index(&self) -> i32 {
+        self.facts.index
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -73,7 +73,7 @@ impl Router {
             Err(wrong) => (false, format!("{}\n{}", wrong.column, wrong.message)),
         };
         if let Some(control) = &mut self.control {
-            control.reply(token, right, &text);
+            control.reply(token, right, &text, &self.epoll);
         }
         Ok(())
     }
