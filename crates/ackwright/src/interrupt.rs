@@ -39,9 +39,7 @@ const SIGXFSZ: i32 = 25;
 /// Waits for signals from now on. Those that were ignored when the program began stay so: `nohup`,
 /// and jobs in the background of a script, mean it.
 pub fn listen() {
-    let ignored = ignored();
-    let heard =
-        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
     let mut signals = match Signals::new(heard) {
         Ok(signals) => signals,
         // They end the program then, and files are renamed into place whole.
@@ -69,9 +67,11 @@ fn end(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }
 
-/// The signals that are ignored, as bits from signal 1 on.
-fn ignored() -> u64 {
+/// Whether this process ignores a signal, as far as the system says so.
+pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    // From signal 1 on.
+    let bits = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    bits >> (signal - 1) & 1 == 1
 }

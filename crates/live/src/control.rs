@@ -148,7 +148,8 @@ impl Control {
         let token = TOKENS + 1 + index as u64;
         let ready = stream.set_nonblocking(true);
         if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
-            self.clients[index] = Some(Client { stream, said: Vec::new(), answer: Vec::new(), gone: false });
+            self.clients[index] =
+                Some(Client { stream, said: Vec::new(), answer: Vec::new(), gone: false });
         }
     }
 }

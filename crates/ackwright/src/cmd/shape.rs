@@ -18,7 +18,7 @@ use live::drive::{Driver, Settings};
 use live::fail;
 use live::open::{self, Fault};
 use live::own;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{Failure, Outcome, print, print_json, read_text, refuse_overwriting};
 use crate::interrupt;
@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
-    let stop = stop_pipe()?;
+    let stop = stop_pipe(true)?;
     let Joined { devices: [one, other], names, pools, _locks, detour } = join(args)?;
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
@@ -233,10 +233,11 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
 }
 
 /// The end to read of a pipe into which SIGTERM and Ctrl-C write.
-pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
+pub(super) fn stop_pipe(by_hangup: bool) -> Result<UnixStream, Failure> {
+    let hangup = Some(SIGHUP).filter(|signal| by_hangup && !interrupt::is_ignored(*signal));
     let made = UnixStream::pair().and_then(|(read, write)| {
         read.set_nonblocking(true)?;
-        for signal in [SIGTERM, SIGINT] {
+        for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         Ok(read)

@@ -3,6 +3,7 @@
 mod border;
 mod congestion;
 mod fragments;
+mod icmp;
 mod refusals;
 mod several_hops;
 

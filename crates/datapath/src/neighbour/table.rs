@@ -85,7 +85,17 @@ impl Neighbours {
     /// Forgets the neighbours of a port, as when it goes down (`neigh_ifdown`); what is set by hand
     /// as well.
     pub fn flush(&mut self, port: u16) {
-        let keys: Vec<Key> = self.entries.keys().filter(|key| key.0 == port).copied().collect();
+        self.remove_all(|key, _| key.0 == port);
+    }
+
+    /// Forgets what was learnt by a port, as when it has no carrier (`neigh_carrier_down`).
+    pub fn flush_learnt(&mut self, port: u16) {
+        self.remove_all(|key, state| key.0 == port && state != State::Permanent);
+    }
+
+    fn remove_all(&mut self, goes: impl Fn(&Key, State) -> bool) {
+        let all = self.entries.iter().filter(|(key, entry)| goes(key, entry.state));
+        let keys: Vec<Key> = all.map(|(key, _)| *key).collect();
         for key in keys {
             self.remove(key);
         }

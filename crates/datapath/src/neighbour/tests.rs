@@ -170,6 +170,30 @@ fn questions_for_our_address_are_answered_and_teach_who_asks() {
 }
 
 #[test]
+fn questions_of_martians_are_neither_answered_nor_learnt() {
+    for [a, b, c, d] in [[127, 0, 0, 1], [224, 0, 0, 1], [255; 4], US.octets()] {
+        let mut table = table();
+        let martian = Ipv4Addr::new(a, b, c, d);
+        let asks = arp(ArpOperation::REQUEST, THEIRS, BROADCAST, (martian, US));
+        assert!(table.arp_arrives(at(0), 0, &asks), "{martian}");
+        assert!(actions(&mut table).is_empty() && table.entries().count() == 0, "{martian}");
+    }
+}
+
+#[test]
+fn what_is_set_by_hand_outlives_the_carrier_and_not_the_port() {
+    let mut table = table();
+    table.set_permanent(at(0), (0, THEM.into()), THEIRS);
+    let asks = arp(ArpOperation::REQUEST, OTHER, BROADCAST, (Ipv4Addr::new(10, 0, 0, 3), US));
+    assert!(table.arp_arrives(at(0), 0, &asks));
+    assert_eq!(table.entries().count(), 2);
+    table.flush_learnt(0);
+    assert_eq!(state(&table), State::Permanent);
+    table.flush(0);
+    assert_eq!(state(&table), State::None);
+}
+
+#[test]
 fn gratuitous_arp_moves_a_neighbour_and_others_not_within_locktime() {
     let mut table = table();
     send(&mut table, at(0));

@@ -239,8 +239,9 @@ impl Router {
                 true
             }
             NeighCommand::Delete(key) => table.delete(*key),
+            // What is permanent stays, as with ip(8).
             NeighCommand::Flush(port) => {
-                table.flush(*port);
+                table.flush_learnt(*port);
                 true
             }
         });

@@ -245,8 +245,10 @@ impl Router {
         if self.host.fib().link(port.0) != link {
             self.host.fib_mut().set_link(now, port.0, link);
         }
-        if !works {
+        if !link.up {
             self.host.change_neighbours(now, |table| table.flush(port.0));
+        } else if !works {
+            self.host.change_neighbours(now, |table| table.flush_learnt(port.0));
         }
         self.poll(now);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tcp::config::TcpConfig;
+use core::num::NonZeroU32;
 
 fn taken(name: &str, value: &str) -> Option<u32> {
     let mut sysctl = Sysctl::default();
@@ -83,7 +84,7 @@ fn a_socket_keeps_the_bounds_of_timeouts_that_it_was_made_with() {
     assert_eq!(config.sysctl.tcp_retries2, 3, "what is not copied is read anew");
     let bounds = |config: &TcpConfig| {
         let own = &config.socket;
-        (own.rto_min_us.map(|us| us.get()), own.rto_max_ms.map(|ms| ms.get()))
+        (own.rto_min_us.map(NonZeroU32::get), own.rto_max_ms.map(NonZeroU32::get))
     };
     assert_eq!(bounds(&config), (Some(200_000), Some(120_000)));
     config.read_sysctl(&TcpConfig::default().sysctl);
