@@ -22,6 +22,11 @@ pub fn keep_hangup() {
     KEEPS_HANGUP.store(true, Ordering::Relaxed);
 }
 
+/// Whether SIGHUP ends the command that runs.
+pub fn ends_by_hangup() -> bool {
+    !KEEPS_HANGUP.load(Ordering::Relaxed) && !ignored().has(SIGHUP)
+}
+
 /// A flag that the first signal sets. Who asks for it stops by itself.
 pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(Arc::default))
@@ -39,7 +44,8 @@ const SIGXFSZ: i32 = 25;
 /// Waits for signals from now on. Those that were ignored when the program began stay so: `nohup`,
 /// and jobs in the background of a script, mean it.
 pub fn listen() {
-    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+    let ignored = ignored();
+    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.has(*signal));
     let mut signals = match Signals::new(heard) {
         Ok(signals) => signals,
         // They end the program then, and files are renamed into place whole.
@@ -67,11 +73,17 @@ fn end(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }
 
-/// Whether this process ignores a signal, as far as the system says so.
-pub fn is_ignored(signal: i32) -> bool {
+/// The signals that are ignored, as bits from signal 1 on.
+struct Ignored(u64);
+
+impl Ignored {
+    fn has(&self, signal: i32) -> bool {
+        self.0 >> (signal - 1) & 1 == 1
+    }
+}
+
+fn ignored() -> Ignored {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // From signal 1 on.
-    let bits = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    bits >> (signal - 1) & 1 == 1
+    Ignored(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
 }

@@ -5,6 +5,7 @@
 //! read loses its answer.
 
 use crate::sys::Epoll;
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -43,7 +44,7 @@ struct Client {
     stream: UnixStream,
     said: Vec<u8>,
     /// What is left of the answer.
-    answer: Vec<u8>,
+    answer: VecDeque<u8>,
     gone: bool,
 }
 
@@ -100,7 +101,7 @@ impl Control {
         let place = self.clients.get_mut(index as usize)?;
         let client = place.as_mut()?;
         if !client.answer.is_empty() {
-            if client.is_answered() {
+            if client.send_answer() {
                 *place = None;
             }
             return None;
@@ -119,8 +120,8 @@ impl Control {
         let place = &mut self.clients[index as usize];
         let Some(client) = place else { return };
         let head = if right { "0\n" } else { "2\n" };
-        client.answer = format!("{head}{text}").into_bytes();
-        let is_over = client.is_answered();
+        client.answer = format!("{head}{text}").into_bytes().into();
+        let is_over = client.send_answer();
         if is_over || epoll.change(client.stream.as_fd(), token, Epoll::WRITE).is_err() {
             *place = None;
         }
@@ -149,7 +150,7 @@ impl Control {
         let ready = stream.set_nonblocking(true);
         if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
             self.clients[index] =
-                Some(Client { stream, said: Vec::new(), answer: Vec::new(), gone: false });
+                Some(Client { stream, said: Vec::new(), answer: VecDeque::new(), gone: false });
         }
     }
 }
@@ -161,10 +162,10 @@ impl Drop for Control {
 }
 
 impl Client {
-    /// Sends what the buffer takes; true if that was all, or the client has gone.
-    fn is_answered(&mut self) -> bool {
+    /// Sends what the buffer takes of the answer; true if that was all, or the client has gone.
+    fn send_answer(&mut self) -> bool {
         while !self.answer.is_empty() {
-            match self.stream.write(&self.answer) {
+            match self.stream.write(self.answer.as_slices().0) {
                 Ok(len) => drop(self.answer.drain(..len)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() != ErrorKind::WouldBlock,
@@ -241,6 +242,33 @@ fn ask_by(mut stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
 mod tests {
     use super::*;
 
+    /// At a place of its own.
+    fn listening(name: &str) -> (PathBuf, Control, Epoll) {
+        let path = std::env::temp_dir().join(format!("ackwright-{name}-{}", std::process::id()));
+        let control = Control::listen(&path).unwrap();
+        let epoll = Epoll::new().unwrap();
+        control.register(&epoll).unwrap();
+        (path, control, epoll)
+    }
+
+    /// Answers what has been asked, once something has happened or (`poll`) at once; how many that were.
+    fn answer(
+        control: &mut Control,
+        epoll: &mut Epoll,
+        poll: bool,
+        text: impl Fn(&str) -> String,
+    ) -> usize {
+        let tokens: Vec<u64> = epoll.wait(poll).unwrap().map(|(token, _)| token).collect();
+        let mut answered = 0;
+        for token in tokens {
+            if let Some(command) = control.request(token, epoll) {
+                control.reply(token, true, &text(&command), epoll);
+                answered += 1;
+            }
+        }
+        answered
+    }
+
     #[test]
     fn a_command_is_answered_and_a_left_over_socket_replaced() {
         let folder = std::env::temp_dir().join(format!("ackwright-control-{}", std::process::id()));
@@ -259,14 +287,10 @@ mod tests {
         let asking_inside = std::thread::spawn(move || inside.ask("say it").unwrap());
         let mut answered = 0;
         while answered < 2 {
-            let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
-            for token in tokens {
-                if let Some(command) = control.request(token, &epoll) {
-                    assert_eq!(command, "say it");
-                    answered += 1;
-                    control.reply(token, true, &format!("{command}!"), &epoll);
-                }
-            }
+            answered += answer(&mut control, &mut epoll, false, |command| {
+                assert_eq!(command, "say it");
+                format!("{command}!")
+            });
         }
         for asking in [asking, asking_inside] {
             assert_eq!(asking.join().unwrap(), (true, "say it!".to_owned()));
@@ -288,46 +312,24 @@ mod tests {
 
     #[test]
     fn silent_clients_keep_nobody_out() {
-        let path = std::env::temp_dir().join(format!("ackwright-silent-{}", std::process::id()));
-        let mut control = Control::listen(&path).unwrap();
-        let mut epoll = Epoll::new().unwrap();
-        control.register(&epoll).unwrap();
+        let (path, mut control, mut epoll) = listening("silent");
         let mut silent = Vec::new();
         for _ in 0..3 * CLIENTS {
             silent.push(UnixStream::connect(&path).unwrap());
             assert_eq!(control.request(TOKENS, &epoll), None);
         }
-        let asked = path.clone();
-        let asking = std::thread::spawn(move || ask(&asked, "say it"));
-        let mut answered = false;
-        while !answered {
-            let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
-            for token in tokens {
-                if control.request(token, &epoll).is_some() {
-                    control.reply(token, true, "it", &epoll);
-                    answered = true;
-                }
-            }
-        }
+        let asking = std::thread::spawn(move || ask(&path, "say it"));
+        while answer(&mut control, &mut epoll, false, |_| "it".to_owned()) == 0 {}
         assert_eq!(asking.join().unwrap().unwrap(), (true, "it".to_owned()));
     }
 
     #[test]
     fn an_answer_that_the_buffer_does_not_hold_is_whole() {
-        let path = std::env::temp_dir().join(format!("ackwright-long-{}", std::process::id()));
-        let mut control = Control::listen(&path).unwrap();
-        let mut epoll = Epoll::new().unwrap();
-        control.register(&epoll).unwrap();
+        let (path, mut control, mut epoll) = listening("long");
         let long = "0123456789".repeat(200_000);
-        let asked = path.clone();
-        let asking = std::thread::spawn(move || ask(&asked, "say it"));
+        let asking = std::thread::spawn(move || ask(&path, "say it"));
         while !asking.is_finished() {
-            let tokens: Vec<u64> = epoll.wait(true).unwrap().map(|(token, _)| token).collect();
-            for token in tokens {
-                if control.request(token, &epoll).is_some() {
-                    control.reply(token, true, &long, &epoll);
-                }
-            }
+            answer(&mut control, &mut epoll, true, |_| long.clone());
         }
         assert_eq!(asking.join().unwrap().unwrap(), (true, long));
     }

@@ -9,7 +9,7 @@ use crate::commands::Names;
 use crate::control::{Control, TOKENS};
 use crate::device::{Device, Pools, RING};
 use crate::end::{self, BATCHES, End, Phase, kernel};
-use crate::open::{Fault, is_gone};
+use crate::open::{Fault, facts_of, is_gone};
 use crate::sys::{self, Epoll, Timer};
 use crate::watch::Watch;
 use datapath::host::{Bridge, PortConfig};
@@ -427,11 +427,11 @@ impl Driver {
         }
         self.look_at = Instant::FAR_FUTURE;
         for End { device, .. } in &self.ends {
-            match sys::facts(device.name()) {
+            match facts_of(device) {
                 _ if matches!(device, Device::File(_)) => {}
-                _ if is_gone(device) => return Err(gone(device)),
-                Ok(facts) if facts.up => {}
-                _ => self.look_at = now + LOOK,
+                Some(facts) if facts.up => {}
+                Some(_) => self.look_at = now + LOOK,
+                None => return Err(gone(device)),
             }
         }
         Ok(())

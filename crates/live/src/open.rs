@@ -223,9 +223,14 @@ fn lock(name: &str, index: i32) -> Result<UnixListener, Fault> {
 
 /// Whether the interface behind a device is there no longer.
 pub fn is_gone(device: &Device) -> bool {
+    facts_of(device).is_none()
+}
+
+/// What there is to know of the interface behind a device; `None` if it is there no longer.
+pub fn facts_of(device: &Device) -> Option<Facts> {
     // One of the same name may have come in its place.
-    let is_other = |index| device.index().is_some_and(|own| own != index);
-    sys::facts(device.name()).map_or(true, |facts| is_other(facts.index))
+    let is_own = |facts: &Facts| device.index().is_none_or(|own| own == facts.index);
+    sys::facts(device.name()).ok().filter(is_own)
 }
 
 pub(crate) fn refused(name: &str, what: &str, error: &io::Error) -> Fault {

@@ -63,7 +63,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
-    let stop = stop_pipe(true)?;
+    let stop = stop_pipe()?;
     if args.config.is_none() && !args.import_kernel {
         return Err(Failure::Usage(
             "whose routes? --config FILE for a file of ip lines, --import-kernel for this machine's"

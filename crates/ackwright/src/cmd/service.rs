@@ -82,8 +82,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     logs::begin(config.log);
     let _told_by_pipe = interrupt::flag();
-    let stop = stop_pipe(false)?;
     interrupt::keep_hangup();
+    let stop = stop_pipe()?;
     let hangups = Signals::new([SIGHUP])
         .map_err(|error| Failure::Other(format!("SIGHUP cannot be caught: {error}")))?;
     let (mut running, _locks) = build(&config, stop)?;

@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
-    let stop = stop_pipe(true)?;
+    let stop = stop_pipe()?;
     let Joined { devices: [one, other], names, pools, _locks, detour } = join(args)?;
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
@@ -232,9 +232,10 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
     Ok(None)
 }
 
-/// The end to read of a pipe into which SIGTERM and Ctrl-C write.
-pub(super) fn stop_pipe(by_hangup: bool) -> Result<UnixStream, Failure> {
-    let hangup = Some(SIGHUP).filter(|signal| by_hangup && !interrupt::is_ignored(*signal));
+/// The end to read of a pipe into which SIGTERM and Ctrl-C write, and SIGHUP where it [ends](interrupt::ends_by_hangup)
+/// the command.
+pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
+    let hangup = interrupt::ends_by_hangup().then_some(SIGHUP);
     let made = UnixStream::pair().and_then(|(read, write)| {
         read.set_nonblocking(true)?;
         for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {

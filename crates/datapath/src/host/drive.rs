@@ -96,6 +96,11 @@ impl Host {
         Some(next)
     }
 
+    /// The time of the latest call.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
     /// The time that [`Poll::Idle`] told, for a driver that has not kept it; `None` for never. O(1).
     pub fn wake_at(&self) -> Option<Instant> {
         let at = self.next_timer();

@@ -4,6 +4,7 @@ use super::Host;
 use super::icmp_limit::{IcmpLimits, Limiter};
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
+use crate::fib::route::broadcast;
 use crate::fib::{Decision, RouteKey};
 use crate::node::SocketId;
 use crate::node::SocketReady;
@@ -270,15 +271,12 @@ impl Host {
     /// Whether an IPv4 address is everybody's on some network that this host has an address of.
     fn is_for_all(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };
-        let own = || self.ports.iter().flat_map(|port| &port.config.addresses);
+        let mut own = self.ports.iter().flat_map(|port| &port.config.addresses);
         address.is_broadcast()
             || address.is_multicast()
-            || own().any(|(own, len)| match own {
-                IpAddr::V4(own) if *len < 31 => {
-                    let hosts = u32::MAX.checked_shr((*len).into()).unwrap_or(0);
-                    address.to_bits() == own.to_bits() | hosts
-                }
-                _ => false,
+            || own.any(|(own, len)| match own {
+                IpAddr::V4(own) => broadcast(*own, *len) == Some(address),
+                IpAddr::V6(_) => false,
             })
     }
 
@@ -288,8 +286,8 @@ impl Host {
     fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
         let Some(remote) = about.network.src() else { return };
         let kind = if remote.is_ipv4() { report.v4 } else { report.v6 };
-        let Some(dst) = about.network.dst().filter(|dst| !self.is_for_all(*dst)) else { return };
-        if !may_report(about) || !self.icmp.get_or_insert_default().allow(now, kind, remote) {
+        let Some(dst) = about.network.dst().filter(|_| may_report(about)) else { return };
+        if self.is_for_all(dst) || !self.icmp.get_or_insert_default().allow(now, kind, remote) {
             return;
         }
         let is_ours = self.fib.lookup(&RouteKey::to(dst)) == Decision::Local;

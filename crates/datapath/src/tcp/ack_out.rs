@@ -2,7 +2,7 @@
 //! (`__tcp_ack_snd_check`, RFC 5681 section 4.2).
 
 use super::input::Segment;
-use super::timer::Timer;
+use super::timer::{TIMEOUT_MIN, Timer};
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
 use crate::packet::{FlowLabel, TcpFlags};
@@ -64,8 +64,6 @@ const ATO_MIN: u32 = 40;
 const DELACK_MIN: u32 = 40;
 /// `TCP_DELACK_MAX`, jiffies.
 const DELACK_MAX: u32 = 200;
-/// `TCP_TIMEOUT_MIN`, jiffies.
-const TIMEOUT_MIN: u32 = 2;
 /// Half a second in jiffies.
 const HALF_SECOND: u32 = 500;
 /// `TCP_PINGPONG_THRESH`.

@@ -9,6 +9,9 @@ use crate::units::Instant;
 /// Ticks in a second. One tick is one millisecond and one unit of TSval.
 pub const HZ: u32 = 1_000;
 
+/// `TCP_TIMEOUT_MIN`: ticks that a timeout has at least.
+pub(crate) const TIMEOUT_MIN: u32 = 2;
+
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

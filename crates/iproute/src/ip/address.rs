@@ -7,7 +7,8 @@ use super::names::{self, Devices, LOOPBACK};
 use super::{Ip, IpResult, Options, json, verb};
 use crate::words::Words;
 use core::fmt::Write as _;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
+use datapath::fib::route::broadcast;
 use datapath::fib::source::Own;
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
@@ -96,8 +97,9 @@ fn routes_of_address(addr: IpAddr, net: Prefix, port: u16) -> Vec<Route> {
         let route = Route::on_link(net, port);
         routes.push(Route { prefsrc, metric, protocol: Protocol::KERNEL, ..route });
     }
-    if let (IpAddr::V4(v4), true) = (addr, net.len() < 31) {
-        let last = Ipv4Addr::from_bits(v4.to_bits() | u32::MAX >> net.len());
+    if let IpAddr::V4(v4) = addr
+        && let Some(last) = broadcast(v4, net.len())
+    {
         routes.push(Route {
             kind: RouteType::Broadcast,
             table: TableId::LOCAL,

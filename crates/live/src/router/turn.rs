@@ -23,6 +23,8 @@ impl Router {
     /// The kernel refuses to tell of devices or routes.
     pub fn run(&mut self) -> Result<(), Fault> {
         let ended = self.turn_until_over();
+        // Where a fault has ended it, the host has something to say of that time.
+        self.poll(self.host.now());
         self.phase = Phase::Over;
         let now = sys::now();
         for index in 0..self.ends.len() {

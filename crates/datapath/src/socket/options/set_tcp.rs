@@ -10,7 +10,7 @@ use crate::socket::stream::Phase;
 use crate::tcp::Connection;
 use crate::tcp::config::Linger2;
 use crate::tcp::fastopen::switch;
-use crate::tcp::timer::HZ;
+use crate::tcp::timer::{HZ, TIMEOUT_MIN};
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 
 impl Setter<'_> {
@@ -165,7 +165,7 @@ impl Setter<'_> {
 /// (`TCP_RTO_MIN`, `TCP_DELACK_MAX`).
 fn whole_jiffies(us: i64) -> Result<Option<NonZeroU32>, Errno> {
     let jiffies = (us as u32).div_ceil(JIFFY_US);
-    if !(2..=HZ / 5).contains(&jiffies) {
+    if !(TIMEOUT_MIN..=HZ / 5).contains(&jiffies) {
         return Err(Errno::EINVAL);
     }
     Ok(NonZeroU32::new(jiffies * JIFFY_US))

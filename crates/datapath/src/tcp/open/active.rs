@@ -7,7 +7,7 @@ use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
 use crate::tcp::options::TIMESTAMPS_LEN;
 use crate::tcp::state::State;
-use crate::tcp::timer::Pending;
+use crate::tcp::timer::{Pending, TIMEOUT_MIN};
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
 use std::sync::Arc;
 
@@ -225,6 +225,3 @@ impl Connection {
         }
     }
 }
-
-/// `TCP_TIMEOUT_MIN`, jiffies.
-const TIMEOUT_MIN: u32 = 2;

@@ -2,7 +2,7 @@
 
 use super::super::ack_in::AckFlags;
 use super::super::skb::{SkbId, tag};
-use super::super::timer::Pending;
+use super::super::timer::{Pending, TIMEOUT_MIN};
 use super::super::{Connection, Cx};
 use super::CaState;
 use crate::packet::seq::Seq;
@@ -36,8 +36,8 @@ const RECOVERY_PERSIST: u8 = 16;
 const STATIC_REO_WND: u32 = 2;
 /// `tcp_recovery` bit: no duplicate-ACK threshold.
 const NO_DUPTHRESH: u32 = 4;
-/// `TCP_TIMEOUT_MIN_US`: two ticks.
-const TIMEOUT_MIN_US: u32 = 2_000;
+/// `TCP_TIMEOUT_MIN_US`.
+const TIMEOUT_MIN_US: u32 = TIMEOUT_MIN * 1_000;
 
 impl Rack {
     /// A fresh connection's state.

@@ -1,14 +1,11 @@
 //! Tail loss probes (RFC 8985 section 7).
 
 use super::super::ack_in::AckEvent;
-use super::super::timer::Pending;
+use super::super::timer::{Pending, TIMEOUT_MIN};
 use super::super::{Connection, Cx};
 use super::{CaState, Resent};
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
-
-/// Room for the delayed ACK of a lone segment: `tcp_rto_min`.
-const TIMEOUT_MIN_TICKS: u32 = 2;
 
 impl Connection {
     /// Arms the probe timer if a probe makes sense; true if so (`tcp_schedule_loss_probe`).
@@ -30,9 +27,10 @@ impl Connection {
         let mut timeout_us = if let Some(srtt_us_8) = self.rtt.srtt_us_8 {
             let two_rtt_us = srtt_us_8.get() >> 2;
             if self.rec.packets_out == 1 {
+                // Room for the delayed ACK of a lone segment.
                 two_rtt_us + self.rto_min_us()
             } else {
-                two_rtt_us + TIMEOUT_MIN_TICKS * 1_000
+                two_rtt_us + TIMEOUT_MIN * 1_000
             }
         } else {
             self.config.profile.timeout_init_ms * 1_000

@@ -3,12 +3,9 @@
 use super::{RESOURCE_PROBE_INTERVAL, RTO_MIN};
 use crate::packet::TcpFlags;
 use crate::tcp::output::Push;
-use crate::tcp::timer::Pending;
+use crate::tcp::timer::{Pending, TIMEOUT_MIN};
 use crate::tcp::{Connection, Cx, write};
 use crate::units::Instant;
-
-/// `TCP_TIMEOUT_MIN`, jiffies.
-const TIMEOUT_MIN: u32 = 2;
 
 impl Connection {
     /// A window probe will be needed (`tcp_check_probe_timer`).
