@@ -422,13 +422,22 @@ def test_iperf_server_with_a_real_client(world):
             wanted = "reno" if "reno" in words else "cubic"
             assert end["sender_tcp_congestion"] == wanted, end
         print(f"    iperf3 -c {words}: {end['sum_received']['bits_per_second'] / 1e6:.0f} Mbit/s", flush=True)
+    real = iperf3(world.right, f"-c {OURS} -J -O 1 -t 1")
+    assert "error" not in real, real["error"]
+    kept = [it["sum"]["bytes"] for it in real["intervals"] if not it["sum"]["omitted"]]
+    left_out = sum(it["sum"]["bytes"] for it in real["intervals"]) - sum(kept)
     both = iperf3(world.right, f"-c {OURS} -J -u -t 1")
     assert "error" in both, "UDP is not there"
     server.send_signal(signal.SIGTERM)
     out, err = server.communicate(timeout=10)
     assert server.returncode == 0 and "udp" in err, (out, err)
     reports = out.strip().splitlines()
-    assert len(reports) == 7 and all("sum_received" in json.loads(line)["end"] for line in reports), out
+    assert len(reports) == 8 and all("sum_received" in json.loads(line)["end"] for line in reports), out
+    ours = json.loads(reports[-1])
+    omitted = sum(it["sum"]["bytes"] for it in ours["intervals"] if it["sum"]["omitted"])
+    received = real["end"]["sum_received"]
+    assert ours["start"]["test_start"]["omit"] == 1 and 0.9 < received["seconds"] < 1.2, received
+    assert omitted > 0.5 * left_out and received["bytes"] < sum(kept) + 0.5 * left_out, (omitted, left_out, kept, received)
     shape.stop()
     wrong = world.wrong()
     assert not wrong, wrong
@@ -495,7 +504,7 @@ def test_what_a_client_sent_last_is_counted(world):
 def test_iperf_client_with_a_real_server(world):
     need_iperf3()
     shape = world.shape()
-    for words in ("-t 1", "-t 1 -R", "-P 3 -t 1", "-n 5M", "-t 1 -C dctcp", "-t 1 -R -C reno -P 2"):
+    for words in ("-t 1", "-t 1 -R", "-P 3 -t 1", "-n 5M", "-t 1 -C dctcp", "-t 1 -R -C reno -P 2", "-t 1 -O 1", "-n 5M -O 1"):
         server = subprocess.Popen(world.right.command("iperf3 -s -1 -J"), stdout=subprocess.PIPE, text=True)
         time.sleep(0.3)
         done = subprocess.run(world.left.command([world.binary, "iperf", "-c", RIGHT, "--json", *words.split()]),
@@ -507,6 +516,10 @@ def test_iperf_client_with_a_real_server(world):
         assert sent >= received > 1 << 20, (words, sent, received)
         if "-n" in words:
             assert sent == 5 << 20, (words, sent)
+        if "-O" in words:
+            omitted = [it["sum"]["omitted"] for it in ours["intervals"]]
+            assert omitted[0] and ours["start"]["test_start"]["omit"] == 1, ours["intervals"]
+            assert end["sum_sent"]["seconds"] < 1.2, end["sum_sent"]
         # A server that sends prints its report before it knows what was received.
         said = theirs["end"]["sum_sent" if "-R" in words else "sum_received"]["bytes"]
         assert "error" not in theirs and said >= received, (words, theirs)

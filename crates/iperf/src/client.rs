@@ -9,8 +9,7 @@ use live::endpoint::{Stack, TcpStream};
 use serde_json::Value;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is told while a test runs.
@@ -66,7 +65,7 @@ pub fn run(
         seconds: 0.0,
     };
     watch.connected(&test);
-    let mut meter = Meter::new(flows.len());
+    let mut meter = Meter::new(flows.len(), params.omit);
     transfer(&control, &mut flows, &mut test, &mut meter, (interval, stop, watch))?;
     test.seconds = meter.elapsed().as_secs_f64();
     test.ours = meter.results(&flows, test.sends);
@@ -87,15 +86,19 @@ fn transfer(
     (interval, stop, watch): (Duration, &AtomicBool, &mut impl Watch),
 ) -> Result<(), Error> {
     let params = test.params.clone();
-    let left = (params.bytes > 0).then(|| Arc::new(AtomicU64::new(params.bytes)));
-    let work = Work { sends: test.sends, len: params.len, left: left.clone() };
+    let work = Work::of(&params, test.sends);
+    let left = work.left.clone();
     for flow in flows.iter_mut() {
         flow.start(work.clone());
     }
     let end = if params.bytes > 0 { Duration::MAX } else { Duration::from_secs(params.seconds) };
     let mut next = interval;
     loop {
-        let elapsed = meter.elapsed();
+        if meter.omits() == Some(Duration::ZERO) {
+            begin_anew(meter, flows, &work, test, watch);
+            next = interval;
+        }
+        let elapsed = if meter.omits().is_some() { Duration::ZERO } else { meter.elapsed() };
         // The last block is sent when its stream is through, not when it is taken; a server that hears of the end
         // before it has read all leaves the rest uncounted, so all has to have arrived.
         let all = left.as_ref().is_some_and(|left| {
@@ -109,7 +112,7 @@ fn transfer(
         if over {
             flows.iter_mut().for_each(Flow::stop_sending);
         }
-        if over || elapsed >= next {
+        if over || meter.elapsed() >= next {
             let sampled = meter.sample(flows, test.sends);
             // The rest of a test is told by its totals, if it is next to nothing.
             if !over || sampled.end - sampled.start > 0.1 * interval.as_secs_f64() {
@@ -122,6 +125,8 @@ fn transfer(
             return Ok(());
         }
         let soon = next.min(end).saturating_sub(meter.elapsed());
+        let soon =
+            meter.omits().map_or(soon, |omits| omits.min(next.saturating_sub(meter.elapsed())));
         match control.hear_for(soon.min(LOOK).max(Duration::from_millis(1)))? {
             None => {}
             Some(State::ServerTerminate) => {
@@ -130,6 +135,23 @@ fn transfer(
             Some(State::ServerError) => return Err(control.hear_refusal()),
             Some(other) => return Err(Error(format!("the server says {other:?} in mid-test"))),
         }
+    }
+}
+
+/// What has been so far is left out: a test begins anew, with all of its bytes still to come.
+pub fn begin_anew(
+    meter: &mut Meter,
+    flows: &[Flow],
+    work: &Work,
+    test: &mut Test,
+    watch: &mut impl Watch,
+) {
+    let sampled = meter.sample(flows, test.sends);
+    watch.interval(test, &sampled);
+    test.intervals.push(sampled);
+    meter.begin_anew();
+    if let Some(left) = &work.left {
+        left.store(test.params.bytes, Ordering::Relaxed);
     }
 }
 

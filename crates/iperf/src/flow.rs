@@ -1,5 +1,6 @@
 //! One data stream: a thread that sends or receives as fast as it can, and what it counts.
 
+use crate::wire::Params;
 use datapath::tcp::info::TcpInfo;
 use live::endpoint::TcpStream;
 use std::net::Shutdown;
@@ -32,8 +33,18 @@ pub struct Work {
     pub sends: bool,
     /// Bytes of each write or read.
     pub len: usize,
-    /// What all streams together may still send; `None` for no limit.
+    /// What all streams together may still send or receive; `None` for no limit.
     pub left: Option<Arc<AtomicU64>>,
+}
+
+impl Work {
+    /// What a test wants of each end.
+    pub fn of(params: &Params, sends: bool) -> Self {
+        // What is left out does not count.
+        let bytes = if params.omit > 0 { u64::MAX } else { params.bytes };
+        let left = (params.bytes > 0).then(|| Arc::new(AtomicU64::new(bytes)));
+        Self { sends, len: params.len, left }
+    }
 }
 
 impl Flow {

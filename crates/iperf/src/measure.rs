@@ -53,6 +53,8 @@ pub struct Interval {
     pub start: f64,
     /// Seconds since the beginning.
     pub end: f64,
+    /// It is of the seconds that are left out, which count for themselves.
+    pub omitted: bool,
     /// Stream by stream.
     pub streams: Vec<Sample>,
 }
@@ -82,14 +84,37 @@ pub struct Meter {
     began: Instant,
     last: Instant,
     cpu: [i64; 2],
+    /// Bytes and retransmissions of each stream until the last sample.
     seen: Vec<(u64, u64)>,
+    /// The same until the beginning.
+    before: Vec<(u64, u64)>,
+    /// What is left out at first, and is not over yet.
+    omitted: Duration,
 }
 
 impl Meter {
-    /// Begins now.
-    pub fn new(streams: usize) -> Self {
+    /// Begins now, to begin anew after `omit` seconds.
+    pub fn new(streams: usize, omit: u64) -> Self {
         let now = Instant::now();
-        Self { began: now, last: now, cpu: cpu_micros(), seen: vec![(0, 0); streams] }
+        let none = vec![(0, 0); streams];
+        let omitted = Duration::from_secs(omit);
+        Self { began: now, last: now, cpu: cpu_micros(), seen: none.clone(), before: none, omitted }
+    }
+
+    /// How long it is until it begins anew, where that is to come.
+    pub fn omits(&self) -> Option<Duration> {
+        (!self.omitted.is_zero()).then(|| self.omitted.saturating_sub(self.elapsed()))
+    }
+
+    /// Begins anew after a last sample: what has been is left out.
+    pub fn begin_anew(&mut self) {
+        (self.began, self.cpu, self.omitted) = (self.last, cpu_micros(), Duration::ZERO);
+        self.before.clone_from(&self.seen);
+    }
+
+    /// Bytes of all streams since the beginning.
+    pub fn bytes(&self, flows: &[Flow]) -> u64 {
+        flows.iter().zip(&self.before).map(|(flow, before)| flow.bytes() - before.0).sum()
     }
 
     /// Since the beginning.
@@ -115,16 +140,17 @@ impl Meter {
             sample
         };
         let streams = flows.iter().zip(&mut self.seen).map(of).collect();
-        Interval { start, end, streams }
+        Interval { start, end, omitted: !self.omitted.is_zero(), streams }
     }
 
     /// What this end has counted in all.
     pub fn results(&self, flows: &[Flow], sends: bool) -> Results {
-        let streams = flows.iter().zip(&self.seen).map(|(flow, seen)| {
-            let retransmits = flow.info().map_or(seen.1, |info| info.total_retrans.into());
-            let retransmits = sends.then_some(retransmits);
-            StreamResult { id: flow.id, bytes: flow.bytes(), retransmits }
-        });
+        let streams =
+            flows.iter().zip(&self.seen).zip(&self.before).map(|((flow, seen), before)| {
+                let retransmits = flow.info().map_or(seen.1, |info| info.total_retrans.into());
+                let retransmits = sends.then_some(retransmits - before.1);
+                StreamResult { id: flow.id, bytes: flow.bytes() - before.0, retransmits }
+            });
         let micros = self.elapsed().as_micros().max(1) as f64;
         let now = cpu_micros();
         let [user, system] = [0, 1].map(|at| 100.0 * (now[at] - self.cpu[at]) as f64 / micros);

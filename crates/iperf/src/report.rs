@@ -31,13 +31,14 @@ pub fn interval(test: &Test, interval: &Interval) -> String {
     let mut text = String::new();
     let mut line = |name: &str, bytes: u64, sample: Option<&Sample>, retransmits: u64| {
         let numbers = row(interval.start, interval.end, bytes);
+        let omitted = if interval.omitted { "  (omitted)" } else { "" };
         let _ = match sample {
-            _ if !test.sends => writeln!(text, "[{name}] {numbers}"),
+            _ if !test.sends => writeln!(text, "[{name}] {numbers}{omitted}"),
             Some(sample) => {
                 let cwnd = units::bytes(sample.snd_cwnd as f64);
-                writeln!(text, "[{name}] {numbers}  {retransmits:3}   {cwnd}")
+                writeln!(text, "[{name}] {numbers}  {retransmits:3}   {cwnd}{omitted}")
             }
-            None => writeln!(text, "[{name}] {numbers}  {retransmits:3}"),
+            None => writeln!(text, "[{name}] {numbers}  {retransmits:3}{omitted}"),
         };
     };
     for (ends, sample) in test.streams.iter().zip(&interval.streams) {
@@ -98,7 +99,7 @@ pub fn json(test: &Test, server: Option<(&str, u16)>) -> Value {
         "cookie": test.cookie,
         "tcp_mss_default": test.mss,
         "test_start": {
-            "protocol": "TCP", "num_streams": params.parallel, "blksize": params.len, "omit": 0,
+            "protocol": "TCP", "num_streams": params.parallel, "blksize": params.len, "omit": params.omit,
             "duration": params.seconds, "bytes": params.bytes, "blocks": 0,
             "reverse": u8::from(params.reverse), "tos": 0,
         },
@@ -111,13 +112,13 @@ pub fn json(test: &Test, server: Option<(&str, u16)>) -> Value {
 }
 
 fn interval_json(test: &Test, interval: &Interval) -> Value {
-    let Interval { start, end, streams } = interval;
+    let Interval { start, end, omitted, streams } = interval;
     let timed = |bytes: u64, retransmits: u64| {
         let mut value = span(*start, *end, bytes);
         if test.sends {
             value["retransmits"] = retransmits.into();
         }
-        value["omitted"] = false.into();
+        value["omitted"] = (*omitted).into();
         value["sender"] = test.sends.into();
         value
     };
@@ -185,8 +186,13 @@ fn end_json(test: &Test) -> Value {
     })
 }
 
+/// Intervals that are not left out.
+fn counted(test: &Test) -> impl Iterator<Item = &Interval> {
+    test.intervals.iter().filter(|it| !it.omitted)
+}
+
 fn add_extremes(test: &Test, index: usize, sender: &mut Value) {
-    let samples = || test.intervals.iter().filter_map(|it| it.streams.get(index));
+    let samples = || counted(test).filter_map(|it| it.streams.get(index));
     let rtts = || samples().map(|it| it.rtt).filter(|rtt| *rtt > 0);
     let count = rtts().count().max(1) as u64;
     sender["max_snd_cwnd"] = samples().map(|it| it.snd_cwnd).max().unwrap_or(0).into();

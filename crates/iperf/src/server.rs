@@ -1,7 +1,7 @@
 //! The server: one test at a time; others are told that it is busy.
 
 use crate::Error;
-use crate::client::Watch;
+use crate::client::{Watch, begin_anew};
 use crate::door::{Door, GREETING, deny};
 use crate::flow::{Flow, Work};
 use crate::measure::{self, Meter, Test};
@@ -9,8 +9,7 @@ use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
 use live::endpoint::TcpListener;
 use serde_json::Value;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a look at anything may last.
@@ -79,16 +78,23 @@ fn run(
     };
     watch.connected(&test);
     control.tell(State::TestRunning)?;
-    let left =
-        (test.sends && test.params.bytes > 0).then(|| Arc::new(AtomicU64::new(test.params.bytes)));
-    let work = Work { sends: test.sends, len: test.params.len, left };
-    let mut meter = Meter::new(flows.len());
+    let mut work = Work::of(&test.params, test.sends);
+    if !test.sends {
+        // It is the client who says when it is through.
+        work.left = None;
+    }
+    let mut meter = Meter::new(flows.len(), test.params.omit);
     for flow in &mut flows {
         flow.start(work.clone());
     }
     let mut next = interval;
     let mut rest = None;
+    let mut silence = Silence::new(Instant::now(), &test.params, test.sends);
     loop {
+        if meter.omits() == Some(Duration::ZERO) {
+            begin_anew(&mut meter, &flows, &work, &mut test, watch);
+            next = interval;
+        }
         if meter.elapsed() >= next {
             let sampled = meter.sample(&flows, test.sends);
             watch.interval(&test, &sampled);
@@ -100,7 +106,10 @@ fn run(
             return Err(Error("ended by a signal".to_owned()));
         }
         door.refuse_others();
-        if rest.as_mut().is_some_and(|rest: &mut Rest| rest.is_there(&flows)) {
+        silence.check(Instant::now(), flows.iter().map(Flow::bytes).sum())?;
+        if rest.as_mut().is_some_and(|rest: &mut Rest| {
+            rest.is_there(meter.bytes(&flows), flows.iter().all(Flow::is_done))
+        }) {
             break;
         }
         let look = if rest.is_some() { Duration::from_millis(1) } else { LOOK };
@@ -151,14 +160,47 @@ impl Rest {
     const LONGEST: Duration = Duration::from_secs(10);
 
     /// Whether all has come, or nothing comes any more.
-    fn is_there(&mut self, flows: &[Flow]) -> bool {
-        let bytes = flows.iter().map(Flow::bytes).sum();
+    fn is_there(&mut self, bytes: u64, all_done: bool) -> bool {
         if bytes > self.seen {
             (self.seen, self.since) = (bytes, Instant::now());
         }
-        bytes >= self.wanted
-            || flows.iter().all(Flow::is_done)
-            || self.since.elapsed() >= Self::LONGEST
+        bytes >= self.wanted || all_done || self.since.elapsed() >= Self::LONGEST
+    }
+}
+
+/// A client that has died says nothing any more, and others wait for its test to end.
+struct Silence {
+    /// When a test that was to take so many seconds has gone on for too long.
+    over: Option<Instant>,
+    /// Bytes when something came last, and when that was; `None` where this end sends.
+    last: Option<(u64, Instant)>,
+}
+
+impl Silence {
+    /// As long as ten messages need at four seconds each (`create_server_timers`).
+    const GRACE: Duration = Duration::from_secs(40);
+    /// As long as nothing may come from who sends (`--rcv-timeout`).
+    const LONGEST: Duration = Duration::from_mins(2);
+
+    fn new(now: Instant, params: &Params, sends: bool) -> Self {
+        let time = Duration::from_secs(params.seconds + params.omit);
+        let over = (params.seconds > 0).then(|| now + time + Self::GRACE);
+        Self { over, last: (!sends).then_some((0, now)) }
+    }
+
+    /// `bytes` have come by now.
+    fn check(&mut self, now: Instant, bytes: u64) -> Result<(), Error> {
+        if self.over.is_some_and(|over| now >= over) {
+            return Err(Error("the client has not ended its test in time".to_owned()));
+        }
+        match &mut self.last {
+            Some((seen, since)) if bytes > *seen => (*seen, *since) = (bytes, now),
+            Some((_, since)) if now - *since >= Self::LONGEST => {
+                return Err(Error(format!("nothing has come for {:?}", Self::LONGEST)));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -190,4 +232,36 @@ fn accept_streams(
         flows.push(Flow::new(stream_id(flows.len()), stream));
     }
     Ok(flows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Seconds after the beginning, bytes that have come, and whether the test goes on.
+    fn goes_on(wanted: &Value, sends: bool, steps: &[(u64, u64, bool)]) {
+        let params = Params::read(wanted).map_err(|(_, error)| error).expect("right");
+        let began = Instant::now();
+        let mut silence = Silence::new(began, &params, sends);
+        for &(seconds, bytes, goes_on) in steps {
+            let found = silence.check(began + Duration::from_secs(seconds), bytes);
+            assert_eq!(found.is_ok(), goes_on, "after {seconds} s: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_has_died_keeps_nobody_waiting() {
+        let timed = json!({ "parallel": 1, "len": 1_000, "time": 10, "omit": 2 });
+        goes_on(&timed, true, &[(1, 0, true), (51, 0, true), (52, 0, false)]);
+        goes_on(&timed, false, &[(12, 5, true), (51, 9, true), (52, 10, false)]);
+        let counted = json!({ "parallel": 1, "len": 1_000, "num": 10_000 });
+        goes_on(&counted, true, &[(10_000, 0, true)]);
+        goes_on(&counted, false, &[(100, 5, true), (219, 5, true), (220, 5, false)]);
+        goes_on(
+            &counted,
+            false,
+            &[(100, 5, true), (219, 6, true), (338, 6, true), (339, 6, false)],
+        );
+    }
 }

@@ -41,6 +41,10 @@ pub enum State {
 pub const COOKIE: usize = 37;
 /// The longest JSON that is taken: results of 128 streams are a tenth of that.
 const LONGEST_JSON: u32 = 1 << 20;
+/// Seconds that a test may take (`MAX_TIME`).
+pub const LONGEST_TEST: u64 = 86_400;
+/// Seconds of which may be left out (`MAX_OMIT_TIME`).
+pub const LONGEST_OMISSION: u64 = 600;
 /// How long the other end may take to answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -204,6 +208,8 @@ impl Read for Patient<'_> {
 pub struct Params {
     /// Seconds; 0 if `bytes` say when it is over.
     pub seconds: u64,
+    /// Seconds before those that are left out: flows are in slow start then.
+    pub omit: u64,
     /// Bytes in all; 0 for no limit.
     pub bytes: u64,
     /// Data streams.
@@ -226,7 +232,7 @@ impl Params {
     /// As iperf3 3.12 writes them.
     pub fn json(&self) -> Value {
         let mut json = json!({
-            "tcp": true, "omit": 0, "time": self.seconds, "num": self.bytes, "blockcount": 0,
+            "tcp": true, "omit": self.omit, "time": self.seconds, "num": self.bytes, "blockcount": 0,
             "parallel": self.parallel, "len": self.len, "pacing_timer": 1000, "client_version": "3.12",
         });
         let object = json.as_object_mut().expect("an object");
@@ -254,10 +260,12 @@ impl Params {
     /// With the number by which iperf3 knows the reason: it is not TCP, goes both ways at once, or is more
     /// than can be.
     pub fn read(value: &Value) -> Result<Self, (u32, Error)> {
-        /// `IEUNIMP`, `IENUMSTREAMS`, `IEBLOCKSIZE`, `IESETCONGESTION`.
+        /// `IEUNIMP`, `IENUMSTREAMS`, `IEBLOCKSIZE`, `IEDURATION`, `IEOMIT`, `IESETCONGESTION`.
         const UNIMPLEMENTED: u32 = 13;
         const STREAMS: u32 = 6;
         const BLOCK: u32 = 7;
+        const DURATION: u32 = 5;
+        const OMIT: u32 = 12;
         const CONGESTION: u32 = 134;
         let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
         let flag = |name: &str| match value.get(name) {
@@ -284,6 +292,12 @@ impl Params {
                 "a client wants writes of less than 1 byte or more than a megabyte",
             );
         }
+        if number("time") > LONGEST_TEST {
+            return fault(DURATION, "a client wants a test of more than a day");
+        }
+        if number("omit") > LONGEST_OMISSION {
+            return fault(OMIT, "a client wants more than 600 seconds to be left out");
+        }
         let congestion = value.get("congestion").and_then(Value::as_str).map(str::to_owned);
         if let Some(name) = &congestion
             && Algorithm::by_name(name).is_none()
@@ -292,6 +306,7 @@ impl Params {
         }
         Ok(Self {
             seconds: number("time"),
+            omit: number("omit"),
             bytes: number("num").max(number("blockcount").saturating_mul(len)),
             parallel: number("parallel") as usize,
             len: len as usize,
@@ -373,6 +388,7 @@ mod tests {
     fn params() -> Params {
         Params {
             seconds: 10,
+            omit: 3,
             bytes: 0,
             parallel: 2,
             len: 131_072,
@@ -408,6 +424,8 @@ mod tests {
         assert_eq!(refusal("len", u64::MAX.into()), Err(7));
         assert_eq!(refusal("congestion", "vegetarian".into()), Err(134));
         assert_eq!(refusal("parallel", "many".into()), Err(6));
+        assert_eq!(refusal("time", 86_401.into()), Err(5));
+        assert_eq!(refusal("omit", 601.into()), Err(12));
     }
 
     #[test]

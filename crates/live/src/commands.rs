@@ -78,12 +78,18 @@ impl<'a> Asked<'a> {
         let verb = words.next().map_or(Some("show"), |word| word.cut_short(&VERBS));
         match (object.text, verb) {
             ("qdisc" | "class", Some("show" | "list" | "lst")) => {
-                let device = match words.next() {
-                    None => None,
-                    Some(word) if word.text == "dev" => words.next().map(|word| word.text),
-                    Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
-                };
-                Ok(Self::Show { manner, device })
+                let mut device = None;
+                while let Some(word) = words.next() {
+                    if word.text != "dev" {
+                        return Err(word.unknown("tc", &["dev"]).into());
+                    }
+                    let name = words.next();
+                    device = Some(name.ok_or_else(|| Wrong {
+                        column: word.column + word.text.len(),
+                        message: "\"dev\" needs a value".to_owned(),
+                    })?);
+                }
+                Ok(Self::Show { manner, device: device.map(|word| word.text) })
             }
             ("qdisc", _) => Ok(Self::Qdisc),
             ("filter", _) => Ok(Self::Filter),
@@ -249,9 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_tc_does_not_know_are_refused() {
-        for command in ["tc -sj qdisc show", "tc -x qdisc show"] {
-            assert!(Asked::read(command).is_err(), "{command}");
+    fn what_tc_does_not_know_is_refused_at_its_place() {
+        for (command, column) in [
+            ("tc -sj qdisc show", 3),
+            ("tc -x qdisc show", 3),
+            ("tc qdisc show dev", 17),
+            ("tc qdisc show dev a rubbish", 20),
+            ("tc class show rubbish", 14),
+        ] {
+            let error = Asked::read(command).err().expect(command);
+            assert_eq!(error.column, column, "{command}: {}", error.message);
         }
     }
 }

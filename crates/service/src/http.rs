@@ -108,30 +108,47 @@ fn answer(
     while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
         let len = stream.read(&mut piece)?;
         asked.extend_from_slice(&piece[..len]);
-        if len == 0 || asked.len() > LONGEST || begun.elapsed() > PATIENCE {
+        if len == 0 || begun.elapsed() > PATIENCE {
             return Ok(());
+        }
+        if asked.len() > LONGEST {
+            let text = "a question of more than 8 kB\n";
+            return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, text, true);
         }
     }
     let line = asked.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
-    let (status, kind, body) = match (words.next(), words.next()) {
-        (Some("GET"), Some(path)) if path.split('?').next() == Some("/metrics") => {
-            match metrics() {
-                Ok(text) => ("200 OK", OPEN_METRICS, text),
-                Err(error) => ("503 Service Unavailable", PLAIN, format!("{error}\n")),
-            }
-        }
-        (Some("GET"), Some(_)) => ("404 Not Found", PLAIN, "GET /metrics\n".to_owned()),
-        (Some("HEAD"), _) => ("200 OK", OPEN_METRICS, String::new()),
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let is_there = path.split('?').next() == Some("/metrics");
+    let (status, kind, body) = match (method, is_there) {
+        ("GET" | "HEAD", true) => match metrics() {
+            Ok(text) => ("200 OK", OPEN_METRICS, text),
+            Err(error) => ("503 Service Unavailable", PLAIN, format!("{error}\n")),
+        },
+        ("GET" | "HEAD", false) => ("404 Not Found", PLAIN, "GET /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", PLAIN, "GET /metrics\n".to_owned()),
     };
+    reply(&mut stream, status, kind, &body, method != "HEAD")
+}
+
+/// Answers; who has asked for the head alone is told how long the rest would be (RFC 9110 section 9.3.2).
+fn reply(
+    stream: &mut impl Write,
+    status: &str,
+    kind: &str,
+    body: &str,
+    with_body: bool,
+) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    if with_body {
+        stream.write_all(body.as_bytes())?;
+    }
+    Ok(())
 }
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -176,7 +193,11 @@ mod tests {
         assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert_eq!(ask("GET /metrics HTTP/1.1\r\n"), "", "a question without an end");
-        assert_eq!(ask(&"x".repeat(20_000)), "", "too long a question");
+        assert!(ask(&"x".repeat(20_000)).starts_with("HTTP/1.1 431"), "too long a question");
+        let head = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(head.contains("Content-Length: 4\r\n"), "{head}");
+        assert!(ask("HEAD /nothing HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use iperf::client::{self, Watch};
 use iperf::measure::{Interval, Test};
-use iperf::wire::Params;
+use iperf::wire::{LONGEST_OMISSION, Params};
 use iperf::{report, server};
 use live::endpoint::{Stack, TcpListener};
 
@@ -41,6 +41,10 @@ pub struct Args {
     /// Seconds of the test
     #[arg(short = 't', long, default_value_t = 10, conflicts_with = "bytes")]
     time: u64,
+    /// Seconds before those of the test that are left out, as flows start slowly
+    #[arg(short = 'O', long, default_value_t = 0, value_name = "SECONDS", conflicts_with = "server",
+        value_parser = clap::value_parser!(u64).range(..=LONGEST_OMISSION))]
+    omit: u64,
     /// Bytes to transfer, instead of seconds: 10M, 2G
     #[arg(short = 'n', long, value_parser = size)]
     bytes: Option<u64>,
@@ -107,6 +111,7 @@ pub fn run(args: &Args) -> Outcome {
 fn connect(args: &Args, stack: &Stack, server: SocketAddr, stop: &AtomicBool) -> Outcome {
     let params = Params {
         seconds: if args.bytes.is_some() { 0 } else { args.time },
+        omit: args.omit,
         bytes: args.bytes.unwrap_or(0),
         parallel: args.parallel.into(),
         len: args.length as usize,

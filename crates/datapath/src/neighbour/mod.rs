@@ -17,6 +17,7 @@ mod table;
 pub use discovery::is_discovery;
 pub use entry::{Entry, State};
 pub use sysctl::{Family, Settings};
+pub use table::Given;
 
 use crate::packet::{LinkHeader, MacAddr, Packet};
 use crate::reason::Reason;
@@ -307,7 +308,6 @@ impl Neighbours {
         state: State,
         flags: Flags,
     ) {
-        let base = self.settings.family(key.1).base_reachable_time;
         let Some(entry) = self.entries.get_mut(&key) else { return };
         if entry.state == State::Permanent {
             return;
@@ -348,12 +348,7 @@ impl Neighbours {
         if new != old {
             entry.state = new;
             if new == State::Reachable {
-                // Between half of it and one and a half (`neigh_rand_reach_time`).
-                let nanos = base.as_nanos();
-                entry.reachable_time =
-                    Duration::from_nanos(nanos / 2 + self.rng.below(nanos.max(1)));
-                let at = now + entry.reachable_time;
-                self.arm(key, at);
+                self.confirm(now, key);
             } else {
                 self.disarm(key);
             }
@@ -361,6 +356,16 @@ impl Neighbours {
         if !was_valid {
             self.release(key, mac);
         }
+    }
+
+    /// It is there, and is believed to be for as long as is drawn: between half of `base_reachable_time` and
+    /// one and a half (`neigh_rand_reach_time`).
+    fn confirm(&mut self, now: Instant, key: Key) {
+        let base = self.settings.family(key.1).base_reachable_time.as_nanos();
+        let time = Duration::from_nanos(base / 2 + self.rng.below(base.max(1)));
+        let entry = self.entries.get_mut(&key).expect("whoever is confirmed is there");
+        (entry.confirmed, entry.reachable_time) = (Some(now), time);
+        self.arm(key, now + time);
     }
 
     /// What has waited for the address goes.

@@ -9,6 +9,27 @@ use crate::units::{Duration, Instant};
 /// What has changed within this time is not thrown away for want of room.
 const TOO_YOUNG: Duration = Duration::from_secs(5);
 
+/// What somebody may say of a neighbour by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// It is there, and is never asked.
+    Permanent,
+    /// It is there as if it had just answered.
+    Reachable,
+    /// It was there once.
+    Stale,
+}
+
+impl From<Given> for State {
+    fn from(given: Given) -> Self {
+        match given {
+            Given::Permanent => Self::Permanent,
+            Given::Reachable => Self::Reachable,
+            Given::Stale => Self::Stale,
+        }
+    }
+}
+
 impl Neighbours {
     /// Makes an entry; false if there are too many.
     pub(super) fn create(&mut self, now: Instant, key: Key) -> bool {
@@ -23,10 +44,14 @@ impl Neighbours {
             }
         }
         self.entries.insert(key, Entry::new(now));
-        if self.collect_at == Instant::FAR_FUTURE {
-            self.collect_at = now + interval(family.base_reachable_time);
-        }
+        self.begin_to_collect(now);
         true
+    }
+
+    fn begin_to_collect(&mut self, now: Instant) {
+        if self.collect_at == Instant::FAR_FUTURE {
+            self.collect_at = now + interval(self.settings.v4.base_reachable_time);
+        }
     }
 
     /// Throws `wanted` entries of a family away that have failed or not changed lately.
@@ -93,7 +118,8 @@ impl Neighbours {
         self.remove_all(|key, state| key.0 == port && state != State::Permanent);
     }
 
-    fn remove_all(&mut self, goes: impl Fn(&Key, State) -> bool) {
+    /// Forgets those that `goes` names (`ip neigh flush`).
+    pub fn remove_all(&mut self, goes: impl Fn(&Key, State) -> bool) {
         let all = self.entries.iter().filter(|(key, entry)| goes(key, entry.state));
         let keys: Vec<Key> = all.map(|(key, _)| *key).collect();
         for key in keys {
@@ -101,13 +127,23 @@ impl Neighbours {
         }
     }
 
-    /// `ip neigh replace ADDRESS lladdr MAC dev PORT nud permanent`.
-    pub fn set_permanent(&mut self, now: Instant, key: Key, mac: MacAddr) {
-        self.entries.entry(key).or_insert_with(|| Entry::new(now));
+    /// `ip neigh replace ADDRESS [lladdr MAC] dev PORT nud STATE` (`neigh_add`), whatever was known before. False
+    /// where neither `mac` nor anybody else has said which hardware address it is.
+    pub fn set(&mut self, now: Instant, key: Key, mac: Option<MacAddr>, state: Given) -> bool {
+        let known = self.entries.get(&key).filter(|entry| entry.state.is_valid());
+        let Some(mac) = mac.or_else(|| known?.mac) else { return false };
         self.disarm(key);
-        let entry = self.entries.get_mut(&key).expect("it was just made");
-        (entry.state, entry.mac, entry.updated) = (State::Permanent, Some(mac), now);
+        self.begin_to_collect(now);
+        let entry = self.entries.entry(key).or_insert_with(|| Entry::new(now));
+        (entry.mac, entry.updated) = (Some(mac), now);
+        entry.state = state.into();
+        match state {
+            Given::Permanent => entry.confirmed = Some(now),
+            Given::Reachable => self.confirm(now, key),
+            Given::Stale => {}
+        }
         self.release(key, mac);
+        true
     }
 
     /// `ip neigh del ADDRESS dev PORT`; false if there is no such neighbour.

@@ -183,7 +183,7 @@ fn questions_of_martians_are_neither_answered_nor_learnt() {
 #[test]
 fn what_is_set_by_hand_outlives_the_carrier_and_not_the_port() {
     let mut table = table();
-    table.set_permanent(at(0), (0, THEM.into()), THEIRS);
+    assert!(table.set(at(0), (0, THEM.into()), Some(THEIRS), Given::Permanent));
     let asks = arp(ArpOperation::REQUEST, OTHER, BROADCAST, (Ipv4Addr::new(10, 0, 0, 3), US));
     assert!(table.arp_arrives(at(0), 0, &asks));
     assert_eq!(table.entries().count(), 2);
@@ -191,6 +191,22 @@ fn what_is_set_by_hand_outlives_the_carrier_and_not_the_port() {
     assert_eq!(state(&table), State::Permanent);
     table.flush(0);
     assert_eq!(state(&table), State::None);
+}
+
+#[test]
+fn what_is_reachable_by_hand_becomes_stale_and_keeps_its_address() {
+    let mut table = table();
+    let key = (0, THEM.into());
+    assert!(!table.set(at(0), key, None, Given::Stale), "nobody has said where it is");
+    assert_eq!(table.entries().count(), 0);
+    assert!(table.set(at(0), key, Some(THEIRS), Given::Reachable));
+    assert_eq!((state(&table), send(&mut table, at(1))), (State::Reachable, Some(THEIRS)));
+    table.run_timers(at(60_000));
+    assert_eq!(state(&table), State::Stale);
+    assert!(table.set(at(60_001), key, None, Given::Permanent), "what was known is kept");
+    assert_eq!((state(&table), send(&mut table, at(60_002))), (State::Permanent, Some(THEIRS)));
+    assert!(table.set(at(60_003), key, Some(OTHER), Given::Stale));
+    assert_eq!((send(&mut table, at(60_004)), state(&table)), (Some(OTHER), State::Delay));
 }
 
 #[test]

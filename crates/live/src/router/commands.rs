@@ -1,14 +1,14 @@
 //! Commands at run time: the words of `ip`, `tc` and `sysctl`, and what is asked of the program itself.
 
-use super::plan::of_ip;
+use super::plan::{is_neigh, of_ip};
 use super::{Phase, Router};
 use crate::commands::Wrong;
 use crate::open::Fault;
 use crate::sys;
 use datapath::units::{Duration, Instant};
-use iproute::ip::Ip;
 use iproute::ip::neigh::{self, NeighCommand};
 use iproute::ip::statistics::{self, LinkStatistics};
+use iproute::ip::{Ip, IpError};
 use iproute::words::Words;
 
 /// Names that are settings of the neighbour layer, of ICMP or of fragments.
@@ -167,17 +167,13 @@ impl Router {
         let verb = words.peek().map_or("show", |word| word.text);
         let shows = matches!(verb, "show" | "list" | "ls" | "lst" | "get" | "bucket");
         match object.map_or("", |word| word.text) {
-            "neigh" | "neighbour" | "neighbor" | "n" => {
-                let parsed = neigh::parse(&mut words, &self.names)?;
-                if let NeighCommand::Show { .. } = parsed {
-                    let table = self.host.neighbours().expect("a router has neighbours");
-                    return Ok(neigh::show(table, &self.names, &parsed, family, json));
-                }
-                if !self.change_neighbours(now, &parsed) {
-                    let message = "RTNETLINK answers: No such file or directory".to_owned();
-                    return Err(Wrong { column: 0, message });
-                }
-                Ok(String::new())
+            _ if is_neigh(object) => {
+                let wrong = |error| of_ip(&error);
+                let parsed = neigh::parse(&mut words, &self.names, family).map_err(wrong)?;
+                self.change_neighbours(now, &parsed).map_err(wrong)?;
+                let table = self.host.neighbours().expect("a router has neighbours");
+                let manner = neigh::Manner { json, statistics };
+                neigh::show(table, now, &self.names, &parsed, manner).map_err(wrong)
             }
             "link" | "l" if shows => {
                 words.next();
@@ -230,23 +226,15 @@ impl Router {
         result
     }
 
-    /// False if there was nothing to delete.
-    pub(super) fn change_neighbours(&mut self, now: Instant, command: &NeighCommand) -> bool {
-        let done = self.host.change_neighbours(now, |table| match command {
-            NeighCommand::Show { .. } => true,
-            NeighCommand::Set(key, mac) => {
-                table.set_permanent(now, *key, *mac);
-                true
-            }
-            NeighCommand::Delete(key) => table.delete(*key),
-            // What is permanent stays, as with ip(8).
-            NeighCommand::Flush(port) => {
-                table.flush_learnt(*port);
-                true
-            }
-        });
+    /// What the kernel would answer where it refuses.
+    pub(super) fn change_neighbours(
+        &mut self,
+        now: Instant,
+        command: &NeighCommand,
+    ) -> Result<(), IpError> {
+        let done = self.host.change_neighbours(now, |table| neigh::change(table, now, command));
         self.poll(now);
-        done.unwrap_or(false)
+        done.expect("a router has neighbours")
     }
 
     /// From now on nothing is taken in. A second time ends at once.

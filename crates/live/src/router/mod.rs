@@ -192,7 +192,8 @@ impl Router {
             self.set_sysctl(now, name, value);
         }
         for command in &plan.neighbours {
-            self.change_neighbours(now, command);
+            // Who is there already, or gone already, is as the file wants it.
+            let _ = self.change_neighbours(now, command);
         }
         self.apply_queues(now, plan.queues);
         self.poll(now);

@@ -2,10 +2,10 @@
 //! said before anything is changed.
 
 use crate::commands::Wrong;
-use iproute::ip::neigh::{self, NeighCommand};
+use iproute::ip::neigh::{self, NeighCommand, SetVerb};
 use iproute::ip::{Ip, IpError};
 use iproute::tc;
-use iproute::words::Words;
+use iproute::words::{Word, Words};
 
 /// What a file says.
 #[derive(Debug, Default)]
@@ -68,9 +68,14 @@ impl Plan {
                 }
                 self.queues.push((device, number, command.trim().to_owned()));
             }
-            "neigh" | "neighbour" | "neighbor" | "n" => {
+            "-4" | "-6" if is_neigh(words.clone().nth(1)) => {
+                let family = Some(words.next().is_some_and(|word| word.text == "-6"));
                 words.next();
-                self.neighbours.push(neigh::parse(&mut words, &self.ip.devices)?);
+                self.neighbour(&mut words, family)?;
+            }
+            _ if is_neigh(Some(first)) => {
+                words.next();
+                self.neighbour(&mut words, None)?;
             }
             "sysctl" => {
                 words.next();
@@ -110,6 +115,27 @@ impl Plan {
             _ => drop(self.ip.run(command).map_err(|error| of_ip(&error))?),
         }
         Ok(())
+    }
+
+    fn neighbour(&mut self, words: &mut Words<'_>, family: Option<bool>) -> Result<(), Wrong> {
+        let parsed = neigh::parse(words, &self.ip.devices, family);
+        self.neighbours.push(once_more(parsed.map_err(|error| of_ip(&error))?));
+        Ok(())
+    }
+}
+
+/// Whether this is the object of `ip neigh`.
+pub(super) fn is_neigh(word: Option<Word<'_>>) -> bool {
+    word.is_some_and(|word| matches!(word.text, "neigh" | "neighbour" | "neighbor" | "n"))
+}
+
+/// A file is read again: what it adds may be there from the last time.
+fn once_more(command: NeighCommand) -> NeighCommand {
+    match command {
+        NeighCommand::Set { verb: SetVerb::Add, key, mac, state } => {
+            NeighCommand::Set { verb: SetVerb::Replace, key, mac, state }
+        }
+        other => other,
     }
 }
 
