@@ -63,6 +63,9 @@ pub trait App: Send {
     /// It is about to be told that something is ready: the caches may be asked for what it will need.
     fn prefetch(&self) {}
 
+    /// Prefetches what lies behind that.
+    fn prefetch_rest(&self) {}
+
     /// What it has to show.
     fn report(&self) -> AppReport;
 

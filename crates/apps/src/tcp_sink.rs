@@ -4,7 +4,7 @@ use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
-use datapath::prefetch::prefetch;
+use datapath::prefetch::{prefetch, prefetch_at};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 use std::sync::Arc;
@@ -135,6 +135,10 @@ impl App for TcpSink {
         prefetch(&self.open);
         prefetch(&self.report.received_bytes);
         prefetch(&self.report.last_received);
+    }
+
+    fn prefetch_rest(&self) {
+        prefetch_at(&self.open, 0);
     }
 
     fn report(&self) -> AppReport {

@@ -145,8 +145,7 @@ impl Epoch {
 
     /// Lets each group do what it has to do.
     fn run_groups(&mut self, part: &mut Partition) {
-        let (asks, asks_for_routers) = part.exceeds_caches();
-        let asks = asks && self.groups.are_single();
+        let asks = part.exceeds_caches() && self.groups.are_single();
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
             let entries = &mut self.sorted[range.clone()];
@@ -157,7 +156,7 @@ impl Epoch {
             if asks {
                 part.prefetch_hosts(&self.sorted, &self.runs, run);
             }
-            let router = asks_for_routers.then(|| self.sorted[range.start].node());
+            let router = asks.then(|| self.sorted[range.start].node());
             let router = router.filter(|node| part.nodes[node.0 as usize].host.forwarding);
             part.run_group(&self.sorted, range, &self.notified, (asks, router));
         }

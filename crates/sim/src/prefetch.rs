@@ -20,14 +20,12 @@ const ROUTE: usize = 8;
 const PACKETS_PER_HOST: usize = 32;
 /// Up to this size (packets and hosts of a hundred flows) all stays in the nearer caches: prefetching would only cost.
 pub(crate) const NEARBY: usize = 16384;
-/// Up to this size (some thousand flows) the caches hold what routers need, which is less.
-const FOR_ROUTERS: usize = 16 * NEARBY;
 
 impl Partition {
-    /// Whether what takes turns here is more than the caches nearby hold: for hosts, and for routers.
-    pub fn exceeds_caches(&self) -> (bool, bool) {
+    /// Whether what takes turns here is more than the caches nearby hold.
+    pub fn exceeds_caches(&self) -> bool {
         let size = self.pool.len() + PACKETS_PER_HOST * self.nodes.len();
-        (size > NEARBY, size > FOR_ROUTERS)
+        size > NEARBY
     }
 
     /// Prefetches the packets that come after `next`, and what a router needs for them, step by step.
@@ -43,24 +41,26 @@ impl Partition {
 
     #[inline(never)]
     fn prefetch_for_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
-        let node = &self.nodes[router.0 as usize];
-        let arrival = |ahead: usize| {
-            let entry = sorted.get(next + ahead).filter(|entry| entry.node() == router)?;
-            Some((entry, self.pool.get(entry.arriving()?)))
-        };
-        if let Some((entry, packet)) = arrival(ELSEWHERE) {
-            node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
+        let host = &self.nodes[router.0 as usize].host;
+        // What is another node's, or no packet, is rare, and asks for what nobody needs.
+        if let Some(entry) = sorted.get(next + ELSEWHERE)
+            && let Some(packet) = entry.arriving()
+        {
+            host.prefetch_arrival(entry.port(), self.pool.get(packet));
         }
-        if let Some((_, packet)) = arrival(ROUTE) {
-            self.prefetch_link_behind(router, node.host.prefetch_way(packet));
+        if let Some(entry) = sorted.get(next + ROUTE)
+            && let Some(packet) = entry.arriving()
+            && let Some(out) = host.prefetch_departure(self.pool.get(packet))
+        {
+            self.prefetch_link_behind(router, out);
         }
     }
 
-    /// Prefetches the hosts whose turn comes after run `run`, each of four steps for another one.
+    /// Prefetches the hosts whose turn comes after run `run`, each of five steps for another one.
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
         // Nothing of this one is looked at: it is not there yet.
-        if let Some(entry) = entry(4) {
+        if let Some(entry) = entry(5) {
             let node = &self.nodes[entry.node().0 as usize];
             prefetch(&node.wake);
             node.host.prefetch(PrefetchStep::Host);
@@ -74,20 +74,26 @@ impl Partition {
             let (entry, node) = host(ahead)?;
             Some((entry, node, self.pool.get(entry.arriving()?)))
         };
-        if let Some((entry, node, packet)) = arrival(3) {
-            node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
+        if let Some((entry, node)) = host(4) {
+            node.host.prefetch(PrefetchStep::Port(entry.port()));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
         }
-        if let Some((entry, node, packet)) = arrival(2) {
-            let out = node.host.prefetch_way(packet);
-            self.prefetch_link_behind(entry.node(), out);
+        if let Some((entry, node, packet)) = arrival(3) {
+            node.host.prefetch(PrefetchStep::Connection(packet));
+            self.prefetch_link_behind(entry.node(), entry.port());
             prefetch_at(&self.apps, node.likely_app());
         }
-        if let Some((_, node)) = host(1) {
-            node.host.prefetch(PrefetchStep::Rest);
+        if let Some((_, node, packet)) = arrival(2) {
+            node.host.prefetch(PrefetchStep::Rest(packet));
             if let Some(state) = self.apps.get(node.likely_app()) {
                 state.app.prefetch();
+            }
+        }
+        if let Some((_, node)) = host(1) {
+            node.host.prefetch(PrefetchStep::Records);
+            if let Some(state) = self.apps.get(node.likely_app()) {
+                state.app.prefetch_rest();
             }
         }
     }

@@ -11,6 +11,7 @@ mod bridge;
 mod buffer;
 mod datagram;
 mod drive;
+mod few;
 mod fragment;
 mod gro;
 mod icmp;

@@ -1,5 +1,6 @@
 //! What a host has to say: the packets, drops and news that `poll` is going to hand out.
 
+use super::few::Few;
 use super::port::SpareCutting;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
@@ -13,8 +14,8 @@ pub(super) struct Outbox {
     /// Packets that need not wait: for the wire of a port, past its empty queue.
     pub direct: Direct,
     /// Ports that have something to send and credit to send it with.
-    pub sending: VecDeque<u16>,
-    pub ready: VecDeque<SocketReady>,
+    pub sending: Few<u16>,
+    pub ready: Few<SocketReady>,
     /// Where queues and layers put what they drop.
     pub dropped: Vec<(Reason, Packet)>,
     /// How many of those `poll` has told; 0 if there are none.
@@ -42,7 +43,10 @@ pub(super) struct Direct {
     /// Just past the last; 0 if all are out.
     end: u32,
     places: Vec<Packet>,
-    ports: Vec<Port>,
+    /// The port of what lies in the first place.
+    first: u16,
+    /// Of the places behind it.
+    behind: Vec<u16>,
 }
 
 impl Direct {
@@ -54,8 +58,13 @@ impl Direct {
             self.grow();
         }
         place.move_to(&mut self.places[end]);
-        self.ports[end] = port;
+        *self.port_mut(end) = port.0;
         self.end += 1;
+    }
+
+    #[inline]
+    fn port_mut(&mut self, place: usize) -> &mut u16 {
+        if place == 0 { &mut self.first } else { &mut self.behind[place - 1] }
     }
 
     /// Most hosts never have more than one packet here at a time, so they begin with one place.
@@ -63,9 +72,10 @@ impl Direct {
     fn grow(&mut self) {
         if self.places.is_empty() {
             self.places.reserve_exact(1);
+        } else {
+            self.behind.push(0);
         }
         self.places.push(Packet::default());
-        self.ports.push(Port(0));
     }
 
     /// Moves the oldest packet to `place` and gives its port.
@@ -80,23 +90,38 @@ impl Direct {
         if self.next == self.end {
             (self.next, self.end) = (0, 0);
         }
-        Some(self.ports[next])
+        Some(Port(*self.port_mut(next)))
     }
 }
 
 impl Outbox {
+    /// Prefetches where what answers a packet will be put: an ACK, or the next segments.
+    #[inline]
+    pub fn prefetch(&self, with_data: bool) {
+        if !with_data {
+            if let Some(cutting) = &self.spare {
+                cutting.prefetch();
+            }
+        } else if let Some(place) = self.direct.places.first() {
+            place.prefetch();
+        }
+    }
+
     /// Nothing waits, in all that most hosts ever have to say.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let said = self.dropped.len() | self.ready.len();
-        self.direct.end as usize | self.sending.len() | said == 0 && self.unusual.is_none()
+        !self.may_send()
+            && self.dropped.is_empty()
+            && self.ready.is_empty()
+            && self.unusual.is_none()
     }
 
     /// Something may be to be sent, or to be taken in by the host itself.
     #[inline]
     pub fn may_send(&self) -> bool {
         let unusual = self.unusual.as_ref();
-        self.direct.end as usize | self.sending.len() != 0
+        self.direct.end != 0
+            || !self.sending.is_empty()
             || unusual.is_some_and(|it| !it.looped_back.is_empty())
     }
 
@@ -104,7 +129,8 @@ impl Outbox {
     #[inline]
     pub fn may_tell(&self) -> bool {
         let unusual = self.unusual.as_ref();
-        self.dropped.len() | self.ready.len() != 0
+        !self.dropped.is_empty()
+            || !self.ready.is_empty()
             || unusual.is_some_and(|it| !it.events.is_empty())
     }
 

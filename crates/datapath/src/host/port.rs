@@ -111,6 +111,11 @@ impl Default for PortConfig {
 }
 
 impl Cutting {
+    /// Prefetches where a super-packet will lie.
+    pub fn prefetch(&self) {
+        self.packet.prefetch();
+    }
+
     /// What is left, as one packet.
     fn backlog(&self) -> Backlog {
         let headers = self.packet.header_len() * (self.count - self.next);
@@ -393,12 +398,13 @@ impl HostPort {
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.config);
-        prefetch(&self.stats);
+        prefetch(&self.room);
     }
 
     /// The same for what those need besides that leave here.
     #[inline]
-    pub(super) fn prefetch_qdisc(&self) {
+    pub(super) fn prefetch_queue(&self) {
+        prefetch(&self.cutting);
         self.qdisc.prefetch();
     }
 

@@ -13,17 +13,19 @@ use crate::tcp::Connection;
 use core::mem::offset_of;
 use core::ops::Range;
 
-/// What of a host is about to be needed, in the order of the steps; before the last of them stands
-/// [`prefetch_way`](Host::prefetch_way).
+/// What of a host that passes nothing on is about to be needed, in the order of the steps.
 #[derive(Clone, Copy, Debug)]
 pub enum PrefetchStep<'a> {
-    /// The host itself. A router, whose turn it often is, is near anyway.
+    /// The host itself.
     Host,
-    /// For this packet, which arrives on this port: the port, the route, or what all connections
-    /// share.
-    Packet(Port, &'a Packet),
-    /// What lies behind the connection.
-    Rest,
+    /// The port where something arrives, and by which what answers it leaves as a rule; what all connections share.
+    Port(Port),
+    /// What this packet needs of the connection.
+    Connection(&'a Packet),
+    /// What lies behind the connection, and where what answers this packet will be put.
+    Rest(&'a Packet),
+    /// And behind that.
+    Records,
 }
 
 impl Host {
@@ -33,8 +35,38 @@ impl Host {
     pub fn prefetch(&self, ahead: PrefetchStep<'_>) {
         match ahead {
             PrefetchStep::Host => self.prefetch_host(),
-            PrefetchStep::Packet(port, packet) => self.prefetch_shared(port, packet),
-            PrefetchStep::Rest => self.prefetch_rest(),
+            PrefetchStep::Port(port) => self.prefetch_shared(port),
+            PrefetchStep::Connection(packet) => self.prefetch_connection(packet),
+            PrefetchStep::Rest(packet) => self.prefetch_rest(packet),
+            PrefetchStep::Records => self.prefetch_records(),
+        }
+    }
+
+    /// Prefetches for what arrives at a router, which is near itself as its turn is often: the port, and what is
+    /// remembered of where it goes.
+    #[inline]
+    pub fn prefetch_arrival(&self, at: Port, packet: &Packet) {
+        if let Some(port) = self.ports.get(usize::from(at.0)) {
+            port.prefetch();
+        }
+        if let Network::Ipv4(ip) = &packet.network {
+            self.route_cache.prefetch(ip.dst);
+        }
+    }
+
+    /// Prefetches the port by which a router passes it on, some packets later, and gives it, if it is known: its link
+    /// will be needed, too.
+    #[inline]
+    pub fn prefetch_departure(&self, packet: &Packet) -> Option<Port> {
+        let Network::Ipv4(ip) = &packet.network else { return None };
+        match self.route_cache.recall(ip.dst)? {
+            Remembered::Way(RouteResult::Out(out)) => {
+                let port = self.ports.get(usize::from(out))?;
+                port.prefetch();
+                port.prefetch_queue();
+                Some(Port(out))
+            }
+            _ => None,
         }
     }
 
@@ -45,20 +77,10 @@ impl Host {
     }
 
     #[inline(never)]
-    fn prefetch_shared(&self, at: Port, packet: &Packet) {
-        let port = self.ports.get(usize::from(at.0));
-        if let Some(port) = port {
+    fn prefetch_shared(&self, at: Port) {
+        if let Some(port) = self.ports.get(usize::from(at.0)) {
             port.prefetch();
-        }
-        if self.forwarding {
-            if let Network::Ipv4(ip) = &packet.network {
-                self.route_cache.prefetch(ip.dst);
-            }
-            return;
-        }
-        // What answers it leaves where it came from, as a rule.
-        if let Some(port) = port {
-            port.prefetch_qdisc();
+            port.prefetch_queue();
         }
         if let Some(stack) = &self.tcp {
             stack.prefetch();
@@ -66,30 +88,29 @@ impl Host {
         }
     }
 
-    /// Prefetches where the packet, or what answers it, will leave, or the connection. Gives
-    /// the port by which it will leave as a rule: its link will be needed, too.
     #[inline(never)]
-    pub fn prefetch_way(&self, packet: &Packet) -> Port {
-        let out = self.likely_port(packet);
-        if self.forwarding {
-            if let Some(port) = self.ports.get(usize::from(out.0)) {
-                port.prefetch();
-                port.prefetch_qdisc();
-            }
-        } else if let Some(socket) = self.likely_connection() {
+    fn prefetch_connection(&self, packet: &Packet) {
+        if let Some(socket) = self.likely_connection() {
             let front = offset_of!(ConnectionSocket, connection);
             let Range { start, end } = Connection::often_used(packet.body.len > 0);
             prefetch_part!(socket, ConnectionSocket, routes_seen, 0..front);
             prefetch_part!(socket, ConnectionSocket, routes_seen, front + start..front + end);
         }
-        out
     }
 
     #[inline(never)]
-    fn prefetch_rest(&self) {
+    fn prefetch_rest(&self, packet: &Packet) {
+        self.out.prefetch(packet.body.len > 0);
         if let Some(socket) = self.likely_connection() {
             socket.connection.prefetch();
             self.socket_timers.prefetch(self.lent_last);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_records(&self) {
+        if let Some(socket) = self.likely_connection() {
+            socket.connection.prefetch_records();
         }
     }
 
@@ -97,18 +118,6 @@ impl Host {
     #[inline]
     pub fn likely_socket(&self) -> usize {
         self.lent_last as usize
-    }
-
-    /// A host that passes nothing on has one port as a rule.
-    #[inline]
-    fn likely_port(&self, packet: &Packet) -> Port {
-        match &packet.network {
-            Network::Ipv4(ip) if self.forwarding => match self.route_cache.recall(ip.dst) {
-                Some(Remembered::Way(RouteResult::Out(out))) => Port(out),
-                _ => Port(0),
-            },
-            _ => Port(0),
-        }
     }
 
     #[inline]

@@ -163,11 +163,10 @@ impl RouteCache {
             return None;
         }
         let dst = dst.to_bits();
-        let [first, second] = &self.pairs[self.place(dst)];
-        if first.dst == dst {
-            return first.answer.read();
-        }
-        if second.dst == dst { second.answer.read() } else { None }
+        let pair = &self.pairs[self.place(dst)];
+        // Which of the two it is nobody can foretell, so it is no branch.
+        let found = &pair[usize::from(pair[1].dst == dst)];
+        if found.dst == dst { found.answer.read() } else { None }
     }
 
     /// Prefetches the answer for `dst`.

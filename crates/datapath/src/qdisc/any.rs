@@ -147,11 +147,11 @@ impl Qdisc for AnyQdisc {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Sched {
+    qdisc: AnyQdisc,
     /// Something is held.
     holds: bool,
     /// Its handle, `major:`.
     pub handle: Handle,
-    qdisc: AnyQdisc,
     /// The place of a packet that `peek` has taken out early and that still belongs to this queue;
     /// made at first use.
     held: Option<Box<Packet>>,
@@ -166,7 +166,7 @@ impl Sched {
     /// Prefetches what every packet needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch(&self.holds);
+        prefetch(&self.qdisc);
     }
 
     /// The qdisc itself.

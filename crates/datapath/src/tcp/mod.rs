@@ -344,6 +344,12 @@ impl Connection {
         self.queue.prefetch();
     }
 
+    /// Prefetches what lies behind that.
+    #[inline]
+    pub(crate) fn prefetch_records(&self) {
+        self.queue.prefetch_records();
+    }
+
     /// The connection's state.
     pub fn state(&self) -> State {
         self.state

@@ -43,9 +43,16 @@ const FORESEEN: usize = 6;
 const SLAB_LEAST: usize = 4;
 
 impl SendQueue {
-    /// Prefetches the records that will be acknowledged and sent first.
+    /// Prefetches the numbers of the records that will be acknowledged and sent first.
     #[inline]
     pub(in crate::tcp) fn prefetch(&self) {
+        prefetch_at(self.rtx.as_slices().0, 0);
+        prefetch_at(self.unsent.as_slices().0, 0);
+    }
+
+    /// Prefetches those records.
+    #[inline]
+    pub(in crate::tcp) fn prefetch_records(&self) {
         for id in self.rtx.iter().take(FORESEEN).chain(self.unsent.iter().take(2)) {
             prefetch_at(&self.slab, *id as usize);
         }

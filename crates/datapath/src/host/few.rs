@@ -1,0 +1,76 @@
+//! A queue that holds one thing as a rule.
+
+use std::collections::VecDeque;
+
+/// First in, first out. The first lies here, so that it comes to the caches with what holds the queue; only those behind
+/// it have memory of their own.
+#[derive(Debug)]
+pub(super) struct Few<T> {
+    first: Option<T>,
+    /// Empty unless there is a first one.
+    behind: VecDeque<T>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { first: None, behind: VecDeque::new() }
+    }
+}
+
+impl<T> Few<T> {
+    /// Nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The oldest.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.first.as_ref()
+    }
+
+    /// Appends.
+    #[inline]
+    pub fn push_back(&mut self, item: T) {
+        if self.first.is_none() {
+            self.first = Some(item);
+        } else {
+            self.behind.push_back(item);
+        }
+    }
+
+    /// Takes the oldest.
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        let first = self.first.take();
+        if !self.behind.is_empty() {
+            self.first = self.behind.pop_front();
+        }
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_queue() {
+        let (mut few, mut queue) = (Few::default(), VecDeque::new());
+        for step in 0..1_000_u32 {
+            if step.wrapping_mul(0x9e37_79b9) >> 30 != 0 {
+                few.push_back(step);
+                queue.push_back(step);
+            }
+            assert_eq!((few.front(), few.is_empty()), (queue.front(), queue.is_empty()));
+            if step.wrapping_mul(0x85eb_ca6b) >> 30 != 1 {
+                assert_eq!(few.pop_front(), queue.pop_front());
+            }
+        }
+        while let Some(item) = queue.pop_front() {
+            assert_eq!(few.pop_front(), Some(item));
+        }
+        assert!(few.pop_front().is_none() && few.is_empty());
+    }
+}
