@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What it costs either side if a packet crosses, where one at a host costs `COST`: it comes from another's caches.
-const CROSSING: u64 = COST / 2;
+const CROSSING: u64 = COST / 8;
 /// So much longer than the mean, in percent, the slowest thread takes if all meet after each epoch.
 const WAIT_PERCENT: u64 = 16;
 /// What went over a link says little as long as it is less: at first only senders are busy.

@@ -32,7 +32,7 @@ pub(crate) struct Balance {
 /// The first time for which threads are measured; it doubles each time.
 const MEASURED_NANOS: u64 = 500_000_000;
 /// Threads are measured for at least this many times what dividing the world has taken.
-const PER_DIVISION: u32 = 32;
+const PER_DIVISION: u32 = 16;
 /// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
 const WORTH_PERCENT: u64 = 10;
 

@@ -151,6 +151,12 @@ fn far_place(level: usize, stretch: u64) -> usize {
     (stretch >> (BITS * level as u32)) as usize & ((1 << BITS) - 1)
 }
 
+impl Default for Calendar {
+    fn default() -> Self {
+        Self::new(1, Instant::ZERO)
+    }
+}
+
 impl Calendar {
     /// An empty calendar with epochs of `width` ns, of which the one at `now` is next.
     pub fn new(width: u64, now: Instant) -> Self {

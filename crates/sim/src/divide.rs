@@ -12,7 +12,8 @@ use crate::event::{EventId, Kind};
 use crate::groups::Groups;
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::partition::{AWAY, Away, Partition};
-use crate::state::{NO_LINK, NodeState};
+use crate::pool::Pool;
+use crate::state::{AppState, NO_LINK, NodeState};
 use apps::NO_APP;
 use core::mem::take;
 
@@ -134,10 +135,19 @@ impl NodeState {
     }
 }
 
+/// What held the nodes, links, applications and packets of a partition that is no more: memory new to the process costs more
+/// than to move what is in it.
+pub(crate) type Remains = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
+
 impl Partition {
     /// An empty partition at the same time, one of `count`, with epochs of this width.
-    fn sibling(&self, count: usize, width: u64) -> Self {
+    fn sibling(&mut self, count: usize, width: u64) -> Self {
         let mut other = Self::new();
+        if let Some(remains) = self.remains.pop() {
+            (other.nodes, other.links, other.apps, other.pool) = remains;
+            other.pool.clear();
+            other.place = other.pool.reserve();
+        }
         (other.now, other.run) = (self.now, self.run);
         other.pending_at = self.pending_at;
         other.calendar = Calendar::new(width, self.now);
@@ -155,17 +165,17 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     let cut = whole.links.iter().filter(|link| part_of(link.from.0) != part_of(link.to.0));
     let shortest = cut.map(|link| link.delay().as_nanos()).min().unwrap_or(u64::MAX);
     let mut division = Division { epochs_ahead: shortest / groups.width, ..Division::default() };
-    for (name, node) in (0..).zip(take(&mut whole.nodes)) {
+    for (name, node) in (0..).zip(whole.nodes.drain(..)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];
         division.nodes.push(At { part, index: here.nodes.len() as u32 });
         here.names.nodes.push(name);
         here.nodes.push(node);
     }
-    for (name, link) in (0..).zip(take(&mut whole.links)) {
+    for (name, link) in (0..).zip(whole.links.drain(..)) {
         division.links.push(place_link(&mut all, &division.nodes, name, link));
     }
-    for (name, mut app) in (0..).zip(take(&mut whole.apps)) {
+    for (name, mut app) in (0..).zip(whole.apps.drain(..)) {
         let At { part, index } = division.node(app.node);
         app.node = NodeId(index);
         division.apps.push(At { part, index: all[part].apps.len() as u32 });
@@ -177,6 +187,8 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     }
     hand_over(&mut whole, &mut all, |node| division.node(node), |id| division.event(id));
     all[0].stats = whole.stats;
+    all[0].remains = take(&mut whole.remains);
+    all[0].remains.push((whole.nodes, whole.links, whole.apps, whole.pool));
     let share = |part: Partition| {
         let epoch = Epoch::new(groups.among(&part.names.nodes));
         Share { part, epoch }
@@ -235,9 +247,10 @@ fn hand_over(
 
 /// Makes one of the partitions of a world.
 pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share {
-    let mut whole = shares[0].part.sibling(0, width);
-    let (mut nodes, mut links, mut apps) = (Vec::new(), Vec::new(), Vec::new());
-    for Share { mut part, .. } in shares {
+    let mut parts: Vec<Partition> = shares.into_iter().map(|share| share.part).collect();
+    let mut whole = parts[0].sibling(0, width);
+    whole.remains = take(&mut parts[0].remains);
+    for part in &mut parts {
         debug_assert!(part.out.iter().all(Crossings::is_empty), "all that crosses is delivered");
         let names = take(&mut part.names);
         for node in &mut part.nodes {
@@ -247,20 +260,24 @@ pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share
             app.node = names.node(app.node);
         }
         let node = |node| At { part: 0, index: names.node(node).0 };
-        hand_over(&mut part, core::slice::from_mut(&mut whole), node, |id| names.event(id));
+        hand_over(part, core::slice::from_mut(&mut whole), node, |id| names.event(id));
         whole.stats.add(&part.stats);
-        nodes.push(part.nodes.into_iter());
-        links.push(part.links.into_iter());
-        apps.push(part.apps.into_iter());
     }
+    let mut nodes: Vec<_> = parts.iter_mut().map(|part| part.nodes.drain(..)).collect();
     whole.nodes.extend(division.nodes.iter().filter_map(|at| nodes[at.part].next()));
+    drop(nodes);
+    let mut apps: Vec<_> = parts.iter_mut().map(|part| part.apps.drain(..)).collect();
     whole.apps.extend(division.apps.iter().filter_map(|at| apps[at.part].next()));
+    drop(apps);
+    let mut links: Vec<_> = parts.iter_mut().map(|part| part.links.drain(..)).collect();
     for [from, to] in &division.links {
         if from.part != to.part {
             links[to.part].next();
         }
         whole.links.extend(links[from.part].next());
     }
+    drop(links);
+    whole.remains.extend(parts.into_iter().map(|it| (it.nodes, it.links, it.apps, it.pool)));
     for link in &mut whole.links {
         (link.near, link.far) = (link.from, link.to);
     }

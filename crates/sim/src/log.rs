@@ -29,7 +29,7 @@ pub(crate) struct Turn {
 /// came first: it was brought about a nanosecond before, by an event or by an application that had
 /// heard of something itself. So whoever ends the longer chain of hearing comes first, and of equal
 /// chains the one that began with the earlier event. A chain goes through one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// How much shorter than the longest possible the chain is; events themselves have none.
     shorter: u32,
@@ -165,9 +165,6 @@ impl Records {
     /// Shows everything in its order, and forgets it.
     pub fn show(&mut self, observers: &mut Observers) {
         self.show_arrivals(observers);
-        if self.seen.is_empty() {
-            return;
-        }
         if self.seen.is_sorted_by_key(|seen| seen.turn) {
             (0..self.seen.len()).for_each(|place| self.show_one(place, observers));
         } else {

@@ -4,7 +4,7 @@
 use crate::border::Border;
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
-use crate::divide::Names;
+use crate::divide::{Names, Remains};
 use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
@@ -28,6 +28,7 @@ use std::collections::BinaryHeap;
 const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 
 /// State and handlers.
+#[derive(Default)]
 pub(crate) struct Partition {
     pub now: Instant,
     /// The place among the events of this time of the one that is happening.
@@ -54,7 +55,9 @@ pub(crate) struct Partition {
     pub links: Vec<Link>,
     pub pool: Pool,
     /// A place in the pool for what a node is about to send.
-    place: PacketId,
+    pub place: PacketId,
+    /// Of partitions that this one was made of, or one that it is a part of.
+    pub remains: Vec<Remains>,
     pub apps: Vec<AppState>,
     /// What is elsewhere, if anything is.
     pub border: Option<Box<Border>>,
@@ -104,37 +107,14 @@ impl Partition {
     pub fn new() -> Self {
         let mut pool = Pool::default();
         Self {
-            now: Instant::ZERO,
             rank: Rank::of_event(0, 0),
-            begin: Instant::ZERO,
-            end: Instant::ZERO,
-            run: 0,
-            calendar: Calendar::new(1, Instant::ZERO),
-            own: BinaryHeap::new(),
-            own_count: 0,
-            ready: Vec::new(),
-            called: Vec::new(),
-            pending: Vec::new(),
             pending_at: Instant::FAR_FUTURE,
-            nodes: Vec::new(),
-            links: Vec::new(),
+            out_at: Instant::FAR_FUTURE,
             place: pool.reserve(),
             pool,
-            apps: Vec::new(),
-            border: None,
-            away: Vec::new(),
-            out: Vec::new(),
-            out_at: Instant::FAR_FUTURE,
-            names: Names::default(),
-            log: Log::default(),
-            stats: WorldStats::default(),
-            hashes_arrivals: false,
             shows_arrivals: true,
-            one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
-            machine: Machine::default(),
-            program_ran: Instant::ZERO,
-            moment: Moment::default(),
+            ..Self::default()
         }
     }
 

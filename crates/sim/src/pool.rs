@@ -9,7 +9,7 @@ use crate::prefetch::NEARBY;
 use datapath::packet::{Packet, Places};
 
 /// The number of a packet in the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PacketId(pub(crate) u32);
 
 /// A free place is prefetched this many reservations ahead.
@@ -68,6 +68,12 @@ impl Pool {
     pub fn discard(&mut self, id: PacketId) {
         release_frame(self.get_mut(id));
         self.give_back(id);
+    }
+
+    /// All places are free, as what lay there has been moved; the first are taken first.
+    pub fn clear(&mut self) {
+        self.free.clear();
+        self.free.extend((0..self.len() as u32).rev());
     }
 
     /// How many packets there have been at a time.

@@ -24,8 +24,7 @@ pub(crate) const NEARBY: usize = 16384;
 impl Partition {
     /// Whether what takes turns here is more than the caches nearby hold.
     pub fn exceeds_caches(&self) -> bool {
-        let size = self.pool.len() + PACKETS_PER_HOST * self.nodes.len();
-        size > NEARBY
+        self.pool.len() + PACKETS_PER_HOST * self.nodes.len() > NEARBY
     }
 
     /// Prefetches the packets that come after `next`, and what a router needs for them, step by step.
