@@ -513,9 +513,11 @@ def test_iperf_client_with_a_real_server(world):
         ours, theirs = json.loads(done.stdout), json.loads(server.communicate(timeout=10)[0])
         end = ours["end"]
         sent, received = end["sum_sent"]["bytes"], end["sum_received"]["bytes"]
-        assert sent >= received > 1 << 20, (words, sent, received)
+        # Each end leaves out what had come by its own clock.
+        assert received > 1 << 20 and (sent >= received or "-O" in words), (words, sent, received)
         if "-n" in words:
-            assert sent == 5 << 20, (words, sent)
+            # A block that has begun counts from there on.
+            assert 0 <= sent - (5 << 20) <= (128 << 10 if "-O" in words else 0), (words, sent)
         if "-O" in words:
             omitted = [it["sum"]["omitted"] for it in ours["intervals"]]
             assert omitted[0] and ours["start"]["test_start"]["omit"] == 1, ours["intervals"]
