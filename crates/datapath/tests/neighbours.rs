@@ -264,6 +264,39 @@ fn packet_of_ipv6(src: Ipv6Addr, dst: Ipv6Addr) -> FrameRef {
     FrameRef::from(bytes)
 }
 
+/// Who has `target`, with the hardware address 02:00:00:00:01:01 for the answer (RFC 4861 section 4.3).
+fn solicitation(src: Ipv6Addr, target: Ipv6Addr) -> FrameRef {
+    let mut message = vec![135, 0, 0, 0, 0, 0, 0, 0];
+    message.extend(target.octets());
+    message.extend([1, 1, 2, 0, 0, 0, 1, 1]);
+    let ends = [src, target].map(|address| address.octets()).concat();
+    let pairs = ends.chunks(2).chain(message.chunks(2));
+    let sum = pairs.map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
+    let sum = sum + message.len() as u32 + 58;
+    let folded = (sum >> 16) + (sum & 0xffff);
+    message[2..4].copy_from_slice(&(!((folded >> 16) + folded) as u16).to_be_bytes());
+    let mut bytes = vec![2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1, 1, 0x86, 0xdd];
+    bytes.extend([0x60, 0, 0, 0, 0, message.len() as u8, 58, 255]);
+    bytes.extend(ends);
+    bytes.extend(message);
+    FrameRef::from(bytes)
+}
+
+/// `ip6_rcv_core` comes before neighbour discovery.
+#[test]
+fn questions_of_martians_are_not_answered() {
+    for (src, is_heard) in [("fd01::9", true), ("::1", false), ("ff02::9", false)] {
+        let mut world = world();
+        let IpAddr::V6(from) = address(src) else { panic!("{src}") };
+        let IpAddr::V6(router) = address("fd01::1") else { panic!("ours") };
+        world.router_gets(&solicitation(from, router));
+        let table = world.nodes[1].neighbours().expect("it has neighbours");
+        let learnt = table.entries().any(|(key, _)| key.1 == address(src));
+        let errors = world.nodes[1].snmp(true).in_hdr_errors;
+        assert_eq!((learnt, errors), (is_heard, u64::from(!is_heard)), "{src}");
+    }
+}
+
 /// As Linux 6.18 does with packets of these addresses (`rp_filter` 0): why they go no further, or `None` if they do.
 #[test]
 fn martians_go_no_further() {

@@ -113,7 +113,9 @@ impl Host {
             }
             return true;
         }
-        if is_discovery(place) {
+        let martian = self.martian(place);
+        if martian.is_none() && is_discovery(place) {
+            let layer = self.neighbours.as_mut().expect("it was looked for");
             let read = layer.table.discovery_arrives(now, port.0, place);
             let packet = place.take();
             if !read {
@@ -122,9 +124,8 @@ impl Host {
             self.act_for_neighbours(now);
             return true;
         }
-        let reason = self.martian(place);
         let stays = || self.stays_on_link(port, place, to_group).then_some(Reason::OtherHost);
-        let Some(reason) = reason.or_else(stays) else { return false };
+        let Some(reason) = martian.or_else(stays) else { return false };
         self.drop_packet(reason, place.take());
         true
     }
