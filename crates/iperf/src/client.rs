@@ -98,7 +98,6 @@ fn transfer(
             begin_anew(meter, flows, &work, test, watch);
             next = interval;
         }
-        let elapsed = if meter.omits().is_some() { Duration::ZERO } else { meter.elapsed() };
         // The last block is sent when its stream is through, not when it is taken; a server that hears of the end
         // before it has read all leaves the rest uncounted, so all has to have arrived.
         let all = left.as_ref().is_some_and(|left| {
@@ -108,7 +107,10 @@ fn transfer(
                 left.load(Ordering::Relaxed) == 0
             }
         });
-        let over = elapsed >= end || all || stop.load(Ordering::Relaxed);
+        // Until its end, or until it begins anew.
+        let omits = meter.omits();
+        let rest = omits.unwrap_or_else(|| end.saturating_sub(meter.elapsed()));
+        let over = omits.is_none() && rest.is_zero() || all || stop.load(Ordering::Relaxed);
         if over {
             flows.iter_mut().for_each(Flow::stop_sending);
         }
@@ -124,9 +126,7 @@ fn transfer(
         if over {
             return Ok(());
         }
-        let soon = next.min(end).saturating_sub(meter.elapsed());
-        let soon =
-            meter.omits().map_or(soon, |omits| omits.min(next.saturating_sub(meter.elapsed())));
+        let soon = next.saturating_sub(meter.elapsed()).min(rest);
         match control.hear_for(soon.min(LOOK).max(Duration::from_millis(1)))? {
             None => {}
             Some(State::ServerTerminate) => {

@@ -78,11 +78,7 @@ fn run(
     };
     watch.connected(&test);
     control.tell(State::TestRunning)?;
-    let mut work = Work::of(&test.params, test.sends);
-    if !test.sends {
-        // It is the client who says when it is through.
-        work.left = None;
-    }
+    let work = Work::of(&test.params, test.sends);
     let mut meter = Meter::new(flows.len(), test.params.omit);
     for flow in &mut flows {
         flow.start(work.clone());
@@ -118,7 +114,7 @@ fn run(
             // What was sent last may still be on its way: this is another connection.
             Some(State::TestEnd) => {
                 let wanted = if test.sends { 0 } else { test.params.bytes };
-                rest = Some(Rest { wanted, seen: 0, since: Instant::now() });
+                rest = Some(Rest { wanted, came: Came::since(Instant::now()) });
             }
             Some(State::ClientTerminate) => {
                 return Err(Error("the client has ended the test".to_owned()));
@@ -150,9 +146,27 @@ fn run(
 struct Rest {
     /// Bytes of all streams; 0 if it sends for a time: then what is on its way is not counted, as iperf3 has it.
     wanted: u64,
-    /// Bytes when something came last, and when that was.
-    seen: u64,
-    since: Instant,
+    came: Came,
+}
+
+/// When something came last, and how many bytes there were then.
+struct Came {
+    bytes: u64,
+    last: Instant,
+}
+
+impl Came {
+    fn since(now: Instant) -> Self {
+        Self { bytes: 0, last: now }
+    }
+
+    /// There are so many bytes now: for how long nothing has come.
+    fn silent_for(&mut self, now: Instant, bytes: u64) -> Duration {
+        if bytes > self.bytes {
+            (self.bytes, self.last) = (bytes, now);
+        }
+        now - self.last
+    }
 }
 
 impl Rest {
@@ -161,10 +175,8 @@ impl Rest {
 
     /// Whether all has come, or nothing comes any more.
     fn is_there(&mut self, bytes: u64, all_done: bool) -> bool {
-        if bytes > self.seen {
-            (self.seen, self.since) = (bytes, Instant::now());
-        }
-        bytes >= self.wanted || all_done || self.since.elapsed() >= Self::LONGEST
+        let silent = self.came.silent_for(Instant::now(), bytes);
+        bytes >= self.wanted || all_done || silent >= Self::LONGEST
     }
 }
 
@@ -172,8 +184,8 @@ impl Rest {
 struct Silence {
     /// When a test that was to take so many seconds has gone on for too long.
     over: Option<Instant>,
-    /// Bytes when something came last, and when that was; `None` where this end sends.
-    last: Option<(u64, Instant)>,
+    /// `None` where this end sends.
+    came: Option<Came>,
 }
 
 impl Silence {
@@ -185,7 +197,7 @@ impl Silence {
     fn new(now: Instant, params: &Params, sends: bool) -> Self {
         let time = Duration::from_secs(params.seconds + params.omit);
         let over = (params.seconds > 0).then(|| now + time + Self::GRACE);
-        Self { over, last: (!sends).then_some((0, now)) }
+        Self { over, came: (!sends).then(|| Came::since(now)) }
     }
 
     /// `bytes` have come by now.
@@ -193,12 +205,9 @@ impl Silence {
         if self.over.is_some_and(|over| now >= over) {
             return Err(Error("the client has not ended its test in time".to_owned()));
         }
-        match &mut self.last {
-            Some((seen, since)) if bytes > *seen => (*seen, *since) = (bytes, now),
-            Some((_, since)) if now - *since >= Self::LONGEST => {
-                return Err(Error(format!("nothing has come for {:?}", Self::LONGEST)));
-            }
-            _ => {}
+        let is_silent = |came: &mut Came| came.silent_for(now, bytes) >= Self::LONGEST;
+        if self.came.as_mut().is_some_and(is_silent) {
+            return Err(Error(format!("nothing has come for {:?}", Self::LONGEST)));
         }
         Ok(())
     }

@@ -67,7 +67,8 @@ const VERBS: [&str; 8] = ["add", "change", "replace", "link", "delete", "list", 
 
 impl<'a> Asked<'a> {
     pub fn read(command: &'a str) -> Result<Self, Wrong> {
-        let mut words = Words::new(command).filter(|word| word.text != "tc");
+        let mut words = Words::new(command);
+        words.accept("tc");
         let (mut manner, mut object) = (Manner::default(), words.next());
         while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
             manner.option(option)?;
@@ -83,13 +84,9 @@ impl<'a> Asked<'a> {
                     if word.text != "dev" {
                         return Err(word.unknown("tc", &["dev"]).into());
                     }
-                    let name = words.next();
-                    device = Some(name.ok_or_else(|| Wrong {
-                        column: word.column + word.text.len(),
-                        message: "\"dev\" needs a value".to_owned(),
-                    })?);
+                    device = Some(words.value(word)?.text);
                 }
-                Ok(Self::Show { manner, device: device.map(|word| word.text) })
+                Ok(Self::Show { manner, device })
             }
             ("qdisc", _) => Ok(Self::Qdisc),
             ("filter", _) => Ok(Self::Filter),

@@ -4,12 +4,13 @@ use super::Host;
 use super::icmp_limit::{IcmpLimits, Limiter};
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
-use crate::fib::route::broadcast;
 use crate::fib::{Decision, RouteKey};
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
-use crate::packet::{Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport};
+use crate::packet::{
+    Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast,
+};
 use crate::reason::{Enqueue, Reason};
 use crate::rng::Rng;
 use crate::tcp::IcmpError;

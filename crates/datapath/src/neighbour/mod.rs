@@ -19,7 +19,7 @@ pub use entry::{Entry, State};
 pub use sysctl::{Family, Settings};
 pub use table::Given;
 
-use crate::packet::{LinkHeader, MacAddr, Packet};
+use crate::packet::{LinkHeader, MacAddr, Packet, broadcast};
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
@@ -404,11 +404,8 @@ impl Link {
             }
             IpAddr::V4(to) => {
                 let directed = |(address, len): &(IpAddr, u8)| match address {
-                    IpAddr::V4(address) if *len < 31 => {
-                        address.to_bits() | u32::MAX.checked_shr((*len).into()).unwrap_or(0)
-                            == to.to_bits()
-                    }
-                    _ => false,
+                    IpAddr::V4(address) => broadcast(*address, *len) == Some(to),
+                    IpAddr::V6(_) => false,
                 };
                 let all = to.is_broadcast() || self.addresses.iter().any(directed);
                 all.then_some(BROADCAST)

@@ -245,3 +245,9 @@ impl Network {
         }
     }
 }
+
+/// The address of everybody in the network that `own` is an address of, whose prefix has `len` bits; `None` where it is
+/// too small for one (`fib_add_ifaddr`).
+pub fn broadcast(own: Ipv4Addr, len: u8) -> Option<Ipv4Addr> {
+    (len < 31).then(|| Ipv4Addr::from_bits(own.to_bits() | u32::MAX >> len))
+}

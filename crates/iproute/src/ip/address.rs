@@ -8,9 +8,9 @@ use super::{Ip, IpResult, Options, json, verb};
 use crate::words::Words;
 use core::fmt::Write as _;
 use core::net::IpAddr;
-use datapath::fib::route::broadcast;
 use datapath::fib::source::Own;
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
+use datapath::packet::broadcast;
 
 impl Ip {
     /// `ip address add|del ADDR[/LEN] dev NAME`, `ip address show [[dev] NAME]`.
