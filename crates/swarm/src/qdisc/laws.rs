@@ -183,6 +183,7 @@ impl Bench<'_> {
     pub(super) fn read_licence(&mut self) {
         self.licence.in_order = true;
         self.mixes_tagged = false;
+        self.rests_for_times = false;
         for (_, sched) in self.root.tree() {
             match sched.qdisc() {
                 AnyQdisc::Netem(netem) => {
@@ -199,6 +200,7 @@ impl Bench<'_> {
                     self.licence.wash |= cake.config().wash;
                     self.mixes_tagged = true;
                 }
+                AnyQdisc::Fq(_) => self.rests_for_times = true,
                 _ => {}
             }
         }
