@@ -63,12 +63,10 @@ impl Net {
         let mut net =
             Self { weights: vec![0; groups.count()], neighbours: vec![Vec::new(); groups.count()] };
         for link in links {
-            let nodes = [link.from, link.to].map(|(node, _)| node);
             let weight = PACKETS_AT_FIRST + link.stats.packets;
-            for (one, other) in [(nodes[0], nodes[1]), (nodes[1], nodes[0])] {
-                let cost = weight * balance.cost(one);
-                let (one, other) = (groups.of(one.0), groups.of(other.0));
-                net.weights[one as usize] += cost;
+            let [from, to] = balance.costs(link).map(|(node, cost)| (groups.of(node.0), cost));
+            for ((one, cost), (other, _)) in [(from, to), (to, from)] {
+                net.weights[one as usize] += weight * cost;
                 if one != other {
                     net.neighbours[one as usize].push((other, weight));
                 }
@@ -140,7 +138,7 @@ mod tests {
     use crate::link::{LinkConfig, LinkId, NodeId};
     use datapath::node::Port;
 
-    /// Two stars of hosts, whose middles, 0 and 1, are joined by a link with a delay in ms; all others have 1 ms.
+    /// Two stars of hosts, whose middles, 0 and 1, are joined by links with a delay in ms; all others have 1 ms.
     fn dumbbell(hosts: [u32; 2], middle_ms: u64) -> (usize, Vec<Link>) {
         let mut ends = vec![(0, 1, middle_ms)];
         let mut nodes = 2;
@@ -148,15 +146,16 @@ mod tests {
             ends.extend((nodes..nodes + count).map(|host| (middle, host, 1)));
             nodes += count;
         }
-        let link = |(index, (from, to, delay_ms)): (u32, &(u32, u32, u64))| {
-            let config = LinkConfig::delay(Duration::from_millis(*delay_ms));
-            let end = |node: &u32| (NodeId(*node), Port(0));
+        let link = |(index, (from, to, delay_ms)): (u32, (u32, u32, u64))| {
+            let config = LinkConfig::delay(Duration::from_millis(delay_ms));
+            let end = |node: u32| (NodeId(node), Port(0));
             Link::new(&config, end(from), end(to), 0, LinkId(index))
         };
-        (nodes as usize, (0..).zip(&ends).map(link).collect())
+        let both_ways = ends.into_iter().flat_map(|(a, b, ms)| [(a, b, ms), (b, a, ms)]);
+        (nodes as usize, (0..).zip(both_ways).map(link).collect())
     }
 
-    /// What is cut between two threads: the delays of links, ms.
+    /// What is cut between two threads: the delays of links that lead away from node 0, ms.
     fn cut_ms((nodes, links): (usize, Vec<Link>)) -> Vec<u64> {
         let chooser = Chooser::new(Grouping::Finest, 2, &links);
         let all: Vec<&Link> = links.iter().collect();
@@ -164,7 +163,8 @@ mod tests {
         let parts = assign(&groups, &all, &chooser).expect("two parts");
         assert_eq!(parts.len(), nodes);
         let part = |node: NodeId| parts[node.0 as usize];
-        let cut = links.iter().filter(|link| part(link.from.0) != part(link.to.0));
+        let away = links.iter().filter(|link| link.from.0 < link.to.0);
+        let cut = away.filter(|link| part(link.from.0) != part(link.to.0));
         cut.map(|link| link.delay().as_millis()).collect()
     }
 

@@ -7,7 +7,7 @@
 //! What happens in the world does not depend on how it is divided, so it does not depend on this.
 
 use crate::divide::Division;
-use crate::link::NodeId;
+use crate::link::{Link, NodeId};
 use crate::state::NodeState;
 use std::time;
 
@@ -15,6 +15,8 @@ use std::time;
 pub(crate) const COST: u64 = 1_000;
 /// What it costs at a router, where it goes in and out.
 const COST_FORWARDED: u64 = COST / 4;
+/// In quarters, how much of that sending costs, and receiving: less, of data as well as of ACKs.
+const SENT_AND_RECEIVED: [u64; 2] = [7, 1];
 
 /// What has been found out about nodes, and what is being measured.
 #[derive(Debug, Default)]
@@ -25,14 +27,12 @@ pub(crate) struct Balance {
     busy_nanos: Vec<u64>,
     /// How long the threads are measured, ns, before it is asked whether the work is uneven; `None` if it never is.
     span_nanos: Option<u64>,
-    /// While the world is being divided anew: since when.
-    settled_at: Option<time::Instant>,
+    /// What dividing the world took, ns: so much is lost to uneven work before it is divided again.
+    divided_nanos: u64,
 }
 
 /// The first time for which threads are measured; it doubles each time.
 const MEASURED_NANOS: u64 = 500_000_000;
-/// Threads are measured for at least this many times what dividing the world has taken.
-const PER_DIVISION: u32 = 16;
 /// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
 const WORTH_PERCENT: u64 = 10;
 
@@ -48,25 +48,23 @@ impl Balance {
         self.costs = nodes.iter().map(guess).collect();
     }
 
-    /// What a packet costs at a node.
-    pub fn cost(&self, node: NodeId) -> u64 {
-        self.costs.get(node.0 as usize).copied().unwrap_or(COST)
+    /// What a packet costs where a link begins, and where it ends.
+    pub fn costs(&self, link: &Link) -> [(NodeId, u64); 2] {
+        let cost = |node: NodeId| self.costs.get(node.0 as usize).copied().unwrap_or(COST);
+        let [sent, received] = SENT_AND_RECEIVED;
+        [(link.from.0, sent), (link.to.0, received)].map(|(at, part)| (at, cost(at) * part / 4))
     }
 
-    /// The world is divided, which began when [`settle`](Self::settle) was called.
-    pub fn divided(&mut self) {
-        let took = self.settled_at.take().map_or(time::Duration::ZERO, |at| at.elapsed());
-        let least = (took * PER_DIVISION).as_nanos() as u64;
-        self.span_nanos = self.span_nanos.map(|span| span.max(least));
+    /// The world is divided, which was begun at this time.
+    pub fn divided(&mut self, begun: time::Instant) {
+        self.divided_nanos = begun.elapsed().as_nanos() as u64;
     }
 
     /// An epoch took so long, thread by thread. True if the world is to be divided anew.
     pub fn count(&mut self, busy_nanos: impl Iterator<Item = u64>) -> bool {
         let Some(span_nanos) = self.span_nanos else { return false };
         for (part, nanos) in busy_nanos.enumerate() {
-            if part == self.busy_nanos.len() {
-                self.busy_nanos.push(0);
-            }
+            self.busy_nanos.resize(self.busy_nanos.len().max(part + 1), 0);
             self.busy_nanos[part] += nanos;
         }
         let total: u64 = self.busy_nanos.iter().sum();
@@ -74,7 +72,12 @@ impl Balance {
             return false;
         }
         let most = self.busy_nanos.iter().copied().max().unwrap_or(0);
-        let uneven = most * self.busy_nanos.len() as u64 * 100 > total * (100 + WORTH_PERCENT);
+        let mean = total / self.busy_nanos.len() as u64;
+        let lost = most - mean;
+        let uneven = lost * 100 > mean * WORTH_PERCENT;
+        if uneven && lost < self.divided_nanos {
+            return false;
+        }
         self.span_nanos = span_nanos.checked_mul(2);
         if !uneven {
             self.busy_nanos.clear();
@@ -85,7 +88,6 @@ impl Balance {
     /// Takes what was measured into account, before the world, in which everything stands at these
     /// places, is divided anew. `expected`: the work of each partition by what was known so far.
     pub fn settle(&mut self, division: &Division, expected: &[u64]) {
-        self.settled_at = Some(time::Instant::now());
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !division.is_empty() {
             let share = |one: u64, all: u64| one as f64 / all as f64;
@@ -105,7 +107,9 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::{LinkConfig, LinkId};
     use datapath::host::Host;
+    use datapath::node::Port;
 
     #[test]
     fn even_work_is_left_alone_and_uneven_work_is_not() {
@@ -140,7 +144,7 @@ mod tests {
         for (expected, costs) in [([6, 4], [1_000, 1_000]), ([5, 5], [1_100, 900])] {
             balance.busy_nanos = measured.to_vec();
             balance.settle(&division, &expected);
-            let now = [0, 2].map(|node| balance.cost(NodeId(node)));
+            let now = [0, 2].map(|node| balance.costs[node]);
             assert_eq!(now, costs, "expected {expected:?}");
         }
     }
@@ -151,6 +155,22 @@ mod tests {
         nodes[0].host.forwarding = true;
         let mut balance = Balance::new(true);
         balance.guess(&nodes);
-        assert!(4 * balance.cost(NodeId(0)) == balance.cost(NodeId(1)));
+        assert!(4 * balance.costs[0] == balance.costs[1]);
+    }
+
+    #[test]
+    fn uneven_work_is_left_alone_until_it_has_lost_what_dividing_costs() {
+        let mut balance = Balance { divided_nanos: MEASURED_NANOS, ..Balance::new(true) };
+        let tries = (0..4).map(|_| balance.count([MEASURED_NANOS / 2, 0].into_iter()));
+        assert_eq!(tries.collect::<Vec<_>>(), [false, false, false, true]);
+    }
+
+    #[test]
+    fn who_sends_does_more_than_who_receives() {
+        let ends = [1, 0].map(|node| (NodeId(node), Port(0)));
+        let link = Link::new(&LinkConfig::default(), ends[0], ends[1], 0, LinkId(0));
+        let [(from, sent), (to, received)] = Balance::new(true).costs(&link);
+        assert_eq!([from, to], [NodeId(1), NodeId(0)]);
+        assert!(sent > received && sent + received == 2 * COST);
     }
 }

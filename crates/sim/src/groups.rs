@@ -144,7 +144,7 @@ const EVENTS_OF_START: u64 = 1024;
 /// Epochs between two choices, at first.
 const EPOCHS: u64 = 256;
 /// Mean events per epoch from which on the choice is made earlier.
-const EVENTS_PER_EPOCH: u64 = 256;
+const EVENTS_PER_EPOCH: u64 = 64;
 
 impl Chooser {
     pub fn new(grouping: Grouping, threads: usize, links: &[Link]) -> Self {

@@ -42,15 +42,14 @@ impl Partition {
     fn prefetch_for_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
         let host = &self.nodes[router.0 as usize].host;
         // What is another node's, or no packet, is rare, and asks for what nobody needs.
-        if let Some(entry) = sorted.get(next + ELSEWHERE)
-            && let Some(packet) = entry.arriving()
-        {
-            host.prefetch_arrival(entry.port(), self.pool.get(packet));
+        let arrival = |ahead: usize| {
+            let entry = sorted.get(next + ahead)?;
+            Some((entry.port(), self.pool.get(entry.arriving()?)))
+        };
+        if let Some((port, packet)) = arrival(ELSEWHERE) {
+            host.prefetch_arrival(port, packet);
         }
-        if let Some(entry) = sorted.get(next + ROUTE)
-            && let Some(packet) = entry.arriving()
-            && let Some(out) = host.prefetch_departure(self.pool.get(packet))
-        {
+        if let Some(out) = arrival(ROUTE).and_then(|(_, packet)| host.prefetch_departure(packet)) {
             self.prefetch_link_behind(router, out);
         }
     }
@@ -60,9 +59,7 @@ impl Partition {
         let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
         // Nothing of this one is looked at: it is not there yet.
         if let Some(entry) = entry(5) {
-            let node = &self.nodes[entry.node().0 as usize];
-            prefetch(&node.wake);
-            node.host.prefetch(PrefetchStep::Host);
+            self.prefetch_node(entry.node().0);
         }
         let host = |ahead: usize| {
             let entry = entry(ahead)?;
@@ -94,6 +91,14 @@ impl Partition {
             if let Some(state) = self.apps.get(node.likely_app()) {
                 state.app.prefetch_rest();
             }
+        }
+    }
+
+    #[inline]
+    pub fn prefetch_node(&self, index: u32) {
+        if let Some(node) = self.nodes.get(index as usize) {
+            prefetch(&node.wake);
+            node.host.prefetch(PrefetchStep::Host);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::world::World;
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
+use std::time;
 
 impl World {
     /// Runs until `end`, events at `end` included. The time is then `end`.
@@ -25,6 +26,7 @@ impl World {
         for index in 0..self.node_count() as u32 {
             let at = self.division.node(NodeId(index));
             let part = &mut self.shares[at.part].part;
+            part.prefetch_node(at.index + 8);
             part.pump_unless_idle(NodeId(at.index));
             if !self.division.is_empty() && !part.log.records.is_empty() {
                 // All have the same place among what happens: they are shown as they come.
@@ -64,10 +66,12 @@ impl World {
 
     /// Nodes are grouped anew, and groups divided among threads.
     fn regroup(&mut self) {
+        let begun = time::Instant::now();
         let mut expected = vec![0; self.shares.len()];
-        let ends = |(_, it): (_, &Link)| [it.from.0, it.to.0].map(|node| (node, it.stats.packets));
-        for (node, packets) in self.links().flat_map(ends) {
-            expected[self.division.node(node).part] += packets * self.chooser.balance.cost(node);
+        for (_, link) in self.links() {
+            for (node, cost) in self.chooser.balance.costs(link) {
+                expected[self.division.node(node).part] += link.stats.packets * cost;
+            }
         }
         self.chooser.balance.settle(&self.division, &expected);
         let links: Vec<&Link> = self.links().map(|(_, link)| link).collect();
@@ -75,7 +79,7 @@ impl World {
         let parts = assign(&groups, &links, &self.chooser);
         let same_width = groups.width == self.shares[0].epoch.groups.width;
         if parts.as_ref().is_some_and(|parts| same_width && self.division.are(parts)) {
-            return self.chooser.balance.divided();
+            return self.chooser.balance.divided(begun);
         }
         self.whole();
         self.grown = false;
@@ -90,7 +94,7 @@ impl World {
             epoch.groups = groups;
         }
         self.ask_observers();
-        self.chooser.balance.divided();
+        self.chooser.balance.divided(begun);
     }
 
     /// Works off the next epoch in which something happens, up to `end`, from `done` on, before which

@@ -14,7 +14,7 @@ use crate::record::{Interest, Observer, Watcher};
 use crate::softirq::Softirqs;
 use crate::state::{AppState, Late, NO_LINK, NodeState};
 use crate::threads::Team;
-use apps::{App, AppReport, Compared, Streams};
+use apps::{App, AppReport, Streams};
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::packet::Packet;
@@ -384,14 +384,6 @@ impl World {
     pub fn streams(&self) -> impl Iterator<Item = (NodeId, &Streams)> + Clone {
         let nodes = (0..self.node_count() as u32).map(NodeId);
         nodes.filter_map(|node| Some((node, self.node(node).streams.as_deref()?)))
-    }
-
-    /// Holds all bytes that were read so far against those that were written at the other end.
-    ///
-    /// # Errors
-    /// The first place where they differ, in words.
-    pub fn compare_bytes(&self) -> Result<Compared, String> {
-        Streams::compare(self.streams().map(|(_, streams)| streams))
     }
 
     /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before it is lost.

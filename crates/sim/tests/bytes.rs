@@ -3,7 +3,7 @@
 
 use apps::{
     App, AppReport, Cbr, Compared, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
-    TcpSend, TcpSink, UdpEcho, UdpSink,
+    Streams, TcpSend, TcpSink, UdpEcho, UdpSink,
 };
 use core::net::SocketAddr;
 use datapath::host::Offloads;
@@ -123,7 +123,8 @@ fn run(setting: &Setting, bytes: bool) -> Came {
         net.world.carry_bytes();
     }
     net.world.run_until(END);
-    let compared = net.world.compare_bytes().expect("what is read is what was written");
+    let streams = net.world.streams().map(|(_, streams)| streams);
+    let compared = Streams::compare(streams).expect("what is read is what was written");
     let hosts = (0..net.world.node_count()).map(|node| net.world.host(NodeId(node as u32)));
     let held: usize = hosts.map(|host| host.frames().1).sum();
     assert_eq!(held, 0, "frames are held by nobody at the end");

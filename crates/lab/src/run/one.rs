@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use apps::Streams;
 use datapath::units::{Duration, Instant};
 
 use super::build::{self, Built};
@@ -287,8 +288,8 @@ fn measured(
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, built));
     if plan.bytes {
-        let compared = built.world.compare_bytes().map_err(Error::World)?;
-        metrics.extend(measure::bytes(&compared));
+        let streams = built.world.streams().map(|(_, streams)| streams);
+        metrics.extend(measure::bytes(&Streams::compare(streams).map_err(Error::World)?));
     }
     Ok((flows, metrics))
 }
