@@ -31,7 +31,7 @@ pub use udp_sink::{UdpEcho, UdpSink};
 use core::net::SocketAddr;
 use datapath::host::{Datagram, Host, SocketError, SocketId, TcpRead};
 use datapath::node::SocketReady;
-use datapath::packet::Body;
+use datapath::packet::{Body, tos_to_priority};
 use datapath::reason::Enqueue;
 use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
@@ -173,7 +173,11 @@ impl<'a> AppCx<'a> {
     /// When somebody else has that address: who places applications gives each its own.
     pub fn udp_bind(&mut self, local: SocketAddr, tos: u8) -> SocketId {
         let socket = self.host.udp_bind(self.now, local).expect("the local address is free");
-        self.host.udp_socket(socket).expect("just opened").tos = tos;
+        let settings = self.host.udp_socket(socket).expect("just opened");
+        settings.tos = tos;
+        if local.is_ipv4() {
+            settings.priority = tos_to_priority(tos);
+        }
         self.own(socket);
         socket
     }

@@ -141,6 +141,9 @@ pub struct Profile {
     pub grows_records: bool,
     /// How space becomes window.
     pub window_from_space: WindowFromSpace,
+    /// The largest window follows `SO_RCVBUF` at once, and another ratio of payload to truesize leaves
+    /// `rcv_ssthresh` alone (7.x). In 6.18 it is the other way round (`tcp_measure_rcv_mss`).
+    pub clamp_follows_rcvbuf: bool,
     /// The window that a connection begins with is at most 64 KB (since 4.20, until before 6.18).
     pub initial_window_64k: bool,
     /// DCTCP's receiver.
@@ -214,6 +217,7 @@ impl Profile {
             acks_before_rto_min: true,
             grows_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
+            clamp_follows_rcvbuf: true,
             initial_window_64k: false,
             dctcp_ack: DctcpAck::Immediate,
             ack_cwr_at_once: true,
@@ -242,6 +246,7 @@ impl Profile {
             reads_without_clock: false,
             compresses_longer: false,
             clocked_compression: false,
+            clamp_follows_rcvbuf: false,
             socket_hash_chooses_hop: false,
             ingress_counts_headers: false,
             ..Self::linux_7()

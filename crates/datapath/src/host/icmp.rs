@@ -10,6 +10,7 @@ use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{
     Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast,
+    tos_to_priority,
 };
 use crate::reason::{Enqueue, Reason};
 use crate::rng::Rng;
@@ -124,12 +125,14 @@ impl Host {
             }
         }
         let truesize = truesize_of(body.len);
+        // A ping socket has the priority of its TOS, the kernel's own has none.
+        let priority = if icmp.kind == ECHO_REQUEST_V4 { tos_to_priority(tos) } else { 0 };
         let packet = Packet {
             link: LinkHeader::None,
             network,
             transport: Transport::Icmp(icmp),
             body,
-            meta: Meta { truesize, ..Meta::default() },
+            meta: Meta { truesize, priority, ..Meta::default() },
             ..Packet::default()
         };
         Some(self.ip_output_within(now, path.bytes, &mut packet.finish()))

@@ -229,6 +229,10 @@ impl Host {
             return Rx::Taken;
         }
         self.stats.forwarded += 1;
+        let priority = place.network.forwarding_priority();
+        if priority != 0 {
+            place.meta.priority = priority;
+        }
         if large {
             self.send_in_fragments(now, index, mtu, &place.take());
             return Rx::Taken;

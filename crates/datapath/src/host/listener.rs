@@ -181,10 +181,25 @@ impl Host {
         }
     }
 
-    /// The options of a listener, to change: connections get them. `None` if it is not an open one.
-    pub fn tcp_listener_config_mut(&mut self, id: SocketId) -> Option<&mut TcpConfig> {
-        let slot = self.sockets.slot(id).ok()?;
-        self.tcp_listener_mut(slot).map(|listener| Arc::make_mut(&mut listener.config))
+    /// Changes the options of a listener: connections get them, also those that are in the handshake (`sk_clone` in
+    /// `tcp_v4_syn_recv_sock`).
+    ///
+    /// # Errors
+    /// It is not an open listener.
+    pub fn tcp_configure_listener(
+        &mut self,
+        id: SocketId,
+        change: impl Fn(&mut TcpConfig),
+    ) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        let listener = self.tcp_listener_mut(slot).ok_or(SocketError::WrongKind)?;
+        change(Arc::make_mut(&mut listener.config));
+        for request in self.sockets.half_open_of(slot) {
+            if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(request) {
+                socket.connection.listener_changed(&change);
+            }
+        }
+        Ok(())
     }
 
     fn tcp_listener_mut(&mut self, id: u32) -> Option<&mut Listener> {

@@ -46,7 +46,9 @@ pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;
 pub use link::{EtherType, LinkHeader, MacAddr};
-pub use network::{DEFAULT_TTL, Ecn, FlowLabel, Ipv4, Ipv6, Network, broadcast, protocol};
+pub use network::{
+    DEFAULT_TTL, Ecn, FlowLabel, Ipv4, Ipv6, Network, broadcast, protocol, tos_to_priority,
+};
 pub use piece::Piece;
 pub use places::Places;
 pub use transport::{

@@ -204,6 +204,15 @@ impl Network {
         }
     }
 
+    /// The `skb->priority` that a router gives to an IPv4 packet (`ip_forward`); IPv6 packets have 0.
+    #[inline]
+    pub const fn forwarding_priority(&self) -> u32 {
+        match self {
+            Self::Ipv4(ip) => tos_to_priority(ip.tos),
+            Self::Ipv6(_) | Self::Other(_) => 0,
+        }
+    }
+
     /// TTL or hop limit; 0 for what is not IP.
     pub const fn ttl(&self) -> u8 {
         match self {
@@ -250,4 +259,13 @@ impl Network {
 /// too small for one (`fib_add_ifaddr`).
 pub fn broadcast(own: Ipv4Addr, len: u8) -> Option<Ipv4Addr> {
     (len < 31).then(|| Ipv4Addr::from_bits(own.to_bits() | u32::MAX >> len))
+}
+
+/// The priority of a TOS (`rt_tos2priority`): by its former four bits for little delay, much throughput, reliability and
+/// little cost.
+#[inline]
+pub const fn tos_to_priority(tos: u8) -> u32 {
+    /// `TC_PRIO_BESTEFFORT`, `TC_PRIO_BULK`, `TC_PRIO_INTERACTIVE`, `TC_PRIO_INTERACTIVE_BULK`.
+    const BY_DELAY_AND_THROUGHPUT: [u32; 4] = [0, 2, 6, 4];
+    BY_DELAY_AND_THROUGHPUT[(tos >> 3 & 3) as usize]
 }

@@ -408,10 +408,11 @@ impl Sockets {
         // Without a port there is nothing to read, and none is looked for.
         let first = socket.id.and_then(|id| Some((id, host.udp(id)?.first()?.clone())));
         let Some((id, datagram)) = first else {
-            if socket.shut.0 {
+            let dont_wait = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+            // Only who would wait learns that nothing more is to be read (`__skb_wait_for_more_packets`).
+            if socket.shut.0 && !dont_wait {
                 return Poll::Ready(Ok(Return::value(0)));
             }
-            let dont_wait = socket.nonblocking || flags & MSG_DONTWAIT != 0;
             return wait(now, dont_wait, socket.settings.receive_timeout, Errno::EAGAIN, progress);
         };
         if iov.valid_len().is_some_and(|valid| valid < u64::from(datagram.body.len)) {

@@ -15,6 +15,7 @@ use super::option::OptionValue;
 use super::stream::Phase;
 use super::table::File;
 use crate::host::Host;
+use crate::tcp::Connection;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
@@ -54,6 +55,9 @@ pub(super) struct StreamOptions {
     pub zerocopy: bool,
     /// `SO_TXREHASH`.
     pub rehashes: bool,
+    /// Segments that the connection had sent when its route was forgotten: none is known until it sends more
+    /// (`sk_dst_reset`).
+    pub route_forgotten_at: Option<u32>,
     /// Options that are kept and mean nothing here, by level and name.
     pub kept: std::collections::BTreeMap<(i32, i32), i64>,
 }
@@ -76,6 +80,7 @@ impl StreamOptions {
             freebind: false,
             zerocopy: false,
             rehashes: true,
+            route_forgotten_at: None,
             kept: std::collections::BTreeMap::new(),
         }
     }
@@ -107,12 +112,12 @@ const KEPT: [((i32, i32), Kept); 18] = [
     ((SOL_IP, IP_RECVTTL), Kept::Switch),
     ((SOL_IP, IP_RECVTOS), Kept::Switch),
     ((SOL_IP, IP_RECVOPTS), Kept::Switch),
-    ((SOL_IP, IP_PKTINFO), Kept::Number),
-    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Number),
+    ((SOL_IP, IP_PKTINFO), Kept::Switch),
+    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Switch),
     ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number),
-    ((SOL_IPV6, IPV6_RECVTCLASS), Kept::Number),
-    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Number),
-    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Number),
+    ((SOL_IPV6, IPV6_RECVTCLASS), Kept::Switch),
+    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Switch),
+    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Switch),
     ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch),
 ];
 
@@ -137,6 +142,15 @@ pub(super) fn shortened(value: Return, level: i32, name: i32, len: u32) -> Sysca
     Ok(Return::zero_with(Data::Option(OptionValue::Number(written))))
 }
 
+/// The state of the socket of a connection, or of one that is over. What is in TIME-WAIT is another socket; this one
+/// is closed (`tcp_time_wait`).
+fn state_of(connection: Option<&Connection>) -> State {
+    match connection.map_or(State::Close, Connection::state) {
+        State::TimeWait => State::Close,
+        state => state,
+    }
+}
+
 impl Sockets {
     /// `setsockopt(2)`.
     #[expect(clippy::too_many_arguments, reason = "the call has that many")]
@@ -154,15 +168,19 @@ impl Sockets {
         match value {
             OptionValue::Fault => return Err(Errno::EFAULT),
             OptionValue::Number(number) => {
-                if len < 4 && !(level == SOL_IP && len > 0) {
-                    return Err(Errno::EINVAL);
-                }
+                let number = match len {
+                    // Of less than an `int` one byte counts, and nothing is 0 (`do_ip_setsockopt`).
+                    0 if level == SOL_IP => 0,
+                    1..=3 if level == SOL_IP => *number & 0xff,
+                    0..=3 => return Err(Errno::EINVAL),
+                    _ => *number,
+                };
                 let mut set = Setter { now, host, stream };
                 match level {
-                    SOL_SOCKET => set.socket(name, *number),
-                    SOL_TCP => set.tcp(name, *number),
-                    SOL_IP => set.ip(name, *number),
-                    SOL_IPV6 if set.stream.ipv6 => set.ipv6(name, *number),
+                    SOL_SOCKET => set.socket(name, number),
+                    SOL_TCP => set.tcp(name, number),
+                    SOL_IP => set.ip(name, number),
+                    SOL_IPV6 if set.stream.ipv6 => set.ipv6(name, number),
                     _ => Err(Errno::ENOPROTOOPT),
                 }
             }

@@ -5,6 +5,7 @@ use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
 use super::copy_on_write::CopyOnWrite;
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
+use crate::packet::tos_to_priority;
 use crate::profile::Profile;
 use core::cell::RefCell;
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
@@ -395,6 +396,11 @@ pub enum SysctlError {
 }
 
 impl TcpConfig {
+    /// `IP_TOS`: the DSCP, and the priority that goes with it (`__ip_sock_set_tos`).
+    pub fn set_tos(&mut self, tos: u8) {
+        (self.tos, self.priority) = (tos, tos_to_priority(tos));
+    }
+
     /// Segments that one packet may have. A signature is of one segment (`sk_gso_disable` in
     /// `tcp_md5_do_add`).
     pub(crate) fn gso_segs_limit(&self) -> u32 {

@@ -69,9 +69,6 @@ enum Meaning {
     /// Something is wrong; `revert`: timeouts so far were the fault of the route (RFC 6069).
     Error { error: SocketError, revert: bool },
 }
-
-/// Lowest MSS that is advertised for a narrow path (`ip_rt_min_advmss`).
-const ADVMSS_MIN: u32 = 256;
 /// IPv6's minimum MTU.
 const MTU_MIN_V6: u32 = 1_280;
 
@@ -244,10 +241,6 @@ impl Connection {
             return;
         }
         self.snd.pmtu = mtu;
-        if self.state == State::SynSent {
-            let largest = mtu.saturating_sub(self.network_header_len() + 20).max(ADVMSS_MIN);
-            self.opt.advmss = self.opt.advmss.min(largest);
-        }
         self.sync_mss();
         self.ack.unclocked = true;
         self.simple_retransmit(cx);

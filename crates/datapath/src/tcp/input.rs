@@ -161,7 +161,8 @@ impl Connection {
         if is_only_data {
             self.snd.wl1 = seg.seq;
         } else if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
-            if seg.tcp.ack.after(self.snd.nxt) {
+            // Half the space away it is too old as well, and has been challenged for that.
+            if seg.tcp.ack.after(self.snd.nxt) && !seg.tcp.ack.before(self.snd.una) {
                 self.send_challenge_ack(cx);
             }
             return;
@@ -241,7 +242,7 @@ impl Connection {
             return false;
         }
         cx.mib.abort_on_data += 1;
-        self.reset_stray(seg.tcp, cx);
+        self.reset_stray(seg, cx);
         let error = match self.state {
             State::CloseWait => SocketError::BrokenPipe,
             _ => SocketError::Reset,
@@ -268,6 +269,10 @@ impl Connection {
     /// (`tcp_validate_incoming`). False: the segment is dropped.
     fn validate(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         if self.paws_rejects(seg.tcp, seg.len, cx.now) && !seg.has(TcpFlags::RST) {
+            if seg.has(TcpFlags::SYN) {
+                self.syn_challenge(seg, cx);
+                return false;
+            }
             let pure_ack = seg.seq == seg.end_seq && seg.has(TcpFlags::ACK);
             if pure_ack && seg.seq.before(self.rcv.nxt) && self.config.profile.strict_receive_window
             {
@@ -428,7 +433,7 @@ impl Connection {
         let beyond = seg.len > 0 && (seg.seq + seg.len).after(self.rcv.nxt);
         if beyond || !self.start_fin_wait_timer(cx.now) {
             cx.mib.abort_on_data += 1;
-            self.reset_stray(seg.tcp, cx);
+            self.reset_stray(seg, cx);
             self.done(cx);
             return false;
         }

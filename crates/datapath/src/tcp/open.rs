@@ -57,9 +57,7 @@ impl Connection {
         if let Some(own) = config.max_segment {
             advmss = advmss.min(own.get().into());
         }
-        let wmem = config.sysctl.tcp_wmem;
-        let sndbuf = doubled(config.send_buffer, wmem[1], MIN_SNDBUF);
-        let rcvbuf = doubled(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF);
+        let (sndbuf, rcvbuf) = (usual_sndbuf(&config), usual_rcvbuf(&config));
         let profile = &config.profile;
         let init_cwnd = ends.route.initcwnd.map_or(profile.init_cwnd, NonZeroU32::get);
         let rto = profile.timeout_init_ms;
@@ -71,7 +69,7 @@ impl Connection {
         let pingpong = if config.socket.delays_acks { u8::MAX } else { 0 };
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
-        window.snd_ssthresh = config.initial_ssthresh.map_or(INFINITE_SSTHRESH, NonZeroU32::get);
+        window.snd_ssthresh = initial_ssthresh(&config);
         Self {
             id,
             state: State::Close,
@@ -213,7 +211,21 @@ impl Connection {
         let by_route = self.route_metrics().initcwnd;
         let initial = by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get);
         self.window.snd_cwnd = if handshake_lossy { 1 } else { initial };
+        // A timeout in the handshake tells nothing (`tcp_init_metrics`).
+        self.window.snd_ssthresh = initial_ssthresh(&self.config);
     }
+}
+
+fn initial_ssthresh(config: &TcpConfig) -> u32 {
+    config.initial_ssthresh.map_or(INFINITE_SSTHRESH, NonZeroU32::get)
+}
+
+fn usual_sndbuf(config: &TcpConfig) -> u32 {
+    doubled(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF)
+}
+
+fn usual_rcvbuf(config: &TcpConfig) -> u32 {
+    doubled(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF)
 }
 
 /// `SO_SNDBUF` and `SO_RCVBUF` are doubled.

@@ -87,8 +87,7 @@ impl Connection {
     pub(super) fn update_ts_recent(&mut self, seq: Seq, tcp: &Tcp, now: Instant) {
         let Some(ts) = tcp.options.timestamps else { return };
         if self.opt.timestamps && !seq.after(self.rcv.wup) {
-            let age = self.opt.ts_recent.wrapping_sub(ts.value) as i32;
-            if age <= 0 || self.ts_recent_is_old(now) {
+            if !self.is_older(ts.value, 0, now) {
                 self.store_ts_recent(ts.value, now);
             }
         }
@@ -111,21 +110,23 @@ impl Connection {
         if !self.opt.timestamps || self.opt.ts_recent_stamp == 0 {
             return false;
         }
-        let age = self.opt.ts_recent.wrapping_sub(ts.value) as i32;
-        age > PAWS_WINDOW && !self.ts_recent_is_old(now) && !self.is_disordered_ack(tcp, ts, len)
+        self.is_older(ts.value, PAWS_WINDOW, now) && !self.is_disordered_ack(tcp, ts, len)
     }
 
     /// The same in TIME-WAIT, where nothing is merely overtaken: a single tick is too old, for pure
     /// ACKs too, and for a RST while the latest timestamp is younger than MSL (`tcp_paws_reject`).
     pub(super) fn time_wait_paws_rejects(&self, tcp: &Tcp, now: Instant) -> bool {
         let Some(ts) = tcp.options.timestamps.filter(|_| self.opt.timestamps) else { return false };
-        let older = (ts.value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
         let reset = tcp.flags.contains(crate::packet::TcpFlags::RST);
-        older
-            // Some begin with a timestamp of 0.
-            && self.opt.ts_recent != 0
-            && !self.ts_recent_is_old(now)
+        self.is_older(ts.value, 0, now)
             && !(reset && seconds(now) >= self.opt.ts_recent_stamp + PAWS_MSL)
+    }
+
+    /// A timestamp is more than so many ticks older than the latest, which counts for 24 days, and is none if it is 0,
+    /// as some begin with that (`tcp_paws_check`).
+    pub(super) fn is_older(&self, value: u32, ticks: i32, now: Instant) -> bool {
+        let age = self.opt.ts_recent.wrapping_sub(value) as i32;
+        age > ticks && self.opt.ts_recent != 0 && !self.ts_recent_is_old(now)
     }
 
     /// A pure ACK that was merely overtaken is harmless (`tcp_disordered_ack`).

@@ -51,7 +51,7 @@ impl Connection {
         // What a reset acknowledges says nothing; its place decides (RFC 5961 section 3).
         let resets = tcp.flags.contains(TcpFlags::RST) && self.config.profile.challenges_requests;
         if acks && !resets && !fast_open && tcp.ack != self.snd.iss + 1 {
-            self.reset_stray(tcp, cx);
+            self.reset_stray(seg, cx);
             return RequestCheck::Drop;
         }
         let tsecr = !fast_open && self.echoes_wrong_timestamp(seg, cx);
@@ -59,7 +59,7 @@ impl Connection {
         let in_window = in_window(seg, self.rcv.nxt, end);
         if paws || tsecr || !in_window {
             if !tcp.flags.contains(TcpFlags::RST) && !self.is_oow_limited_ack(seg, cx) {
-                self.send_request_ack(cx);
+                self.send_request_ack(seg, cx);
             }
             if paws {
                 cx.mib.paws_estab += 1;
@@ -71,7 +71,7 @@ impl Connection {
         if resets && seg.seq != self.rcv.nxt {
             if !self.oow_rate_limited(cx) {
                 cx.mib.challenge_ack += 1;
-                self.send_request_ack(cx);
+                self.send_request_ack(seg, cx);
             }
             return RequestCheck::Drop;
         }
@@ -110,7 +110,7 @@ impl Connection {
             cx.mib.listen_drops += 1;
             if cx.gate.abort {
                 cx.mib.embryonic_rsts += 1;
-                self.reset_stray(seg.tcp, cx);
+                self.reset_stray(seg, cx);
                 self.done(cx);
             } else {
                 self.handshake_acked = true;
@@ -122,16 +122,16 @@ impl Connection {
 
     /// Where the handshake stands; the window is what the SYN-ACK offered
     /// (`tcp_v4_reqsk_send_ack`).
-    fn send_request_ack(&mut self, cx: &mut Cx<'_>) {
+    fn send_request_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if self.is_passive_fast_open() {
             return self.send_ack(cx);
         }
         let options = self.options(cx.now);
         let window = self.syn_window() >> self.opt.rcv_wscale;
         let tcp = self.header(self.snd.iss + 1, TcpFlags::ACK, window, options);
-        self.control_out(tcp, cx);
-        // It is the listener's.
-        self.totals.segs_out -= 1;
+        let ecn = self.ecn_of_control();
+        let answer = self.control_packet(tcp, ecn, cx);
+        self.answer_out(answer, seg, cx);
     }
 
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.
@@ -173,8 +173,7 @@ impl Connection {
         let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) else {
             return false;
         };
-        let older = (ts.value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
-        older && !seg.tcp.flags.contains(TcpFlags::RST) && !self.ts_recent_is_old(cx.now)
+        self.is_older(ts.value, 0, cx.now) && !seg.tcp.flags.contains(TcpFlags::RST)
     }
 
     /// The echoed timestamp is none that our SYN-ACKs carried.

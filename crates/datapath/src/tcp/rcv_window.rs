@@ -48,7 +48,11 @@ impl Connection {
         let ratio = ((seg.len << 8) / seg.truesize()).max(1);
         if ratio != self.rcv.scaling_ratio {
             self.rcv.scaling_ratio = ratio;
-            self.rcv.window_clamp = self.full_space();
+            let before = self.rcv.ssthresh;
+            self.set_window_clamp(self.full_space());
+            if self.config.profile.clamp_follows_rcvbuf {
+                self.rcv.ssthresh = before;
+            }
             // What a read is compared with must be within reach.
             self.rcv.space = self.rcv.space.min(self.rcv.window_clamp);
         }

@@ -68,6 +68,11 @@ impl Connection {
         self.told_mss()
     }
 
+    /// Segments sent so far (`tcpi_segs_out`).
+    pub fn segs_out(&self) -> u32 {
+        self.totals.segs_out
+    }
+
     /// Packet size of the path (`IP_MTU`).
     pub fn path_mtu(&self) -> u32 {
         self.snd.pmtu
@@ -94,10 +99,11 @@ impl Connection {
         }
     }
 
-    /// Sets `TCP_WINDOW_CLAMP` (`tcp_set_window_clamp`); false: 0 on an open connection.
-    pub fn set_window_clamp(&mut self, bytes: u32) -> bool {
+    /// Sets `TCP_WINDOW_CLAMP` (`tcp_set_window_clamp`). Zero, none, is for those that are closed.
+    pub fn set_window_clamp(&mut self, bytes: u32) {
         if bytes == 0 {
-            return false;
+            self.rcv.window_clamp = 0;
+            return;
         }
         let clamp = bytes.max(MIN_RCVBUF / 2);
         let old = core::mem::replace(&mut self.rcv.window_clamp, clamp);
@@ -106,7 +112,6 @@ impl Connection {
         } else if clamp > old {
             self.rcv.ssthresh = self.rcv.ssthresh.max(self.rcv.wnd.min(clamp));
         }
-        true
     }
 
     /// The largest window that will be offered, bytes.
@@ -117,7 +122,7 @@ impl Connection {
     /// `SO_RCVBUF` was set: bytes as the kernel doubles them. Since 7.x the window follows at once.
     pub fn set_rcvbuf(&mut self, bytes: u32) {
         self.rcv.rcvbuf = bytes;
-        if self.config.profile.strict_receive_window {
+        if self.config.profile.clamp_follows_rcvbuf {
             self.set_window_clamp(self.full_space());
         }
     }

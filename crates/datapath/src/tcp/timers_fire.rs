@@ -148,11 +148,7 @@ impl Connection {
         if self.retransmits == 0 {
             self.count_failure(cx);
         }
-        if handshake {
-            self.handshake_timeout();
-        } else {
-            self.enter_loss(cx);
-        }
+        self.enter_loss(cx);
         self.note_timeout(cx.now);
         let head = self.queue.rtx_head().expect("something is in flight");
         if handshake {

@@ -46,6 +46,7 @@ impl Connection {
         let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
         let options = if is_syn {
+            self.advertise_mss();
             self.syn_options(cx, flags)
         } else {
             // Stamped with the time at which it is to leave (`tcp_established_options`).
@@ -224,6 +225,12 @@ impl Connection {
 
     /// The same with a codepoint of its own.
     pub(super) fn control_out_as(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) {
+        let mut packet = self.control_packet(tcp, ecn, cx);
+        cx.egress.transmit(cx.now, &mut packet);
+    }
+
+    /// A packet without data, counted as sent.
+    pub(super) fn control_packet(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) -> Packet {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
         let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
@@ -231,7 +238,7 @@ impl Connection {
         // What has to wait in fq waits with the data of its socket, which it takes no memory of.
         let owner = if departs_in_ns > 0 { self.id } else { Meta::NO_OWNER };
         let meta = Meta { owner, gso_segs: 1, departs_in_ns, ..self.meta() };
-        cx.egress.transmit(cx.now, &mut self.packet(tcp, Body::default(), ecn, meta));
+        self.packet(tcp, Body::default(), ecn, meta)
     }
 
     /// `tcp_acceptable_seq`: `snd_nxt`, unless the window was shrunk below it.

@@ -7,7 +7,6 @@ use apps::{
     ResponseServer, TcpSend, TcpSink, UdpEcho, UdpSink,
 };
 use datapath::rng::Rng;
-use datapath::tcp::config::TcpConfig;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 use sim::link::NodeId;
 use sim::world::{AppId, World};
@@ -165,12 +164,12 @@ fn add_query(
     let share = response.div_ceil(servers.len() as u64).max(1);
     let exchange = Exchange { request: *request, response: share };
     for (node, remote) in servers.iter().zip(remotes) {
-        let config = config::tcp(&plan.nodes[*node], flow, flow.reply_tos)?;
+        let config = config::tcp(&plan.nodes[*node], flow, remote.ip(), flow.reply_tos)?;
         let server = ResponseServer::new(*remote, config, exchange);
         world.add_app(nodes[*node], Box::new(server), Instant::ZERO, None);
     }
     let ends = remotes.iter().map(|remote| (local, *remote)).collect();
-    let client = config::tcp(&plan.nodes[flow.from], flow, flow.tos)?;
+    let client = config::tcp(&plan.nodes[flow.from], flow, local.ip(), flow.tos)?;
     let client = QueryClient::new(ends, client, exchange, *think, count.unwrap_or(u64::MAX));
     let sender_node = nodes[flow.from];
     let stop = flow.stop.map(|stop| Instant::ZERO + stop);
@@ -215,8 +214,8 @@ type Pair = (Box<dyn SimApp>, Option<Box<dyn SimApp>>);
 
 fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, String> {
     let Sockets { local, remote } = place;
-    let client: TcpConfig = config::tcp(&plan.nodes[flow.from], flow, flow.tos)?;
-    let server: TcpConfig = config::tcp(&plan.nodes[flow.to], flow, flow.reply_tos)?;
+    let client = config::tcp(&plan.nodes[flow.from], flow, local.ip(), flow.tos)?;
+    let server = config::tcp(&plan.nodes[flow.to], flow, remote.ip(), flow.reply_tos)?;
     let bulk = || TcpSend::bulk(local, remote, client.clone());
     let sink = |sender: TcpSend| -> Pair {
         (Box::new(sender), Some(Box::new(TcpSink::new(remote, server.clone()))))

@@ -1,12 +1,13 @@
 //! From a node's words to the configuration of its connections.
 
+use core::net::IpAddr;
 use datapath::host::Host;
 use datapath::tcp::config::{SysctlError, TcpConfig};
 
 use crate::plan::{FlowPlan, NodePlan};
 
-/// The configuration of `flow`'s connections at `node`, where they send with `tos`.
-pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, String> {
+/// The configuration of `flow`'s connections at `node`, where they send from the address `own` with `tos`.
+pub fn tcp(node: &NodePlan, flow: &FlowPlan, own: IpAddr, tos: u8) -> Result<TcpConfig, String> {
     let mut profile = node.profile.clone();
     if let Some(detector) = node.lost_retransmit {
         profile.lost_retransmit = detector;
@@ -29,6 +30,10 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, Strin
     if let Some(algorithm) = flow.congestion_control.or(node.congestion_control) {
         config.congestion_control = algorithm;
     }
-    config.tos = tos;
+    match own {
+        IpAddr::V4(_) => config.set_tos(tos),
+        // A traffic class sets no priority.
+        IpAddr::V6(_) => config.tos = tos,
+    }
     Ok(config)
 }

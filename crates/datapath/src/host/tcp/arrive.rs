@@ -112,13 +112,13 @@ impl Host {
     }
 }
 
-/// The network header of an answer: ends exchanged, a fresh TTL, no ECN.
+/// The network header of an answer: ends exchanged, a fresh TTL, the same DSCP (`tcp_v4_send_reset`), no ECN.
 fn reply_to(network: Network) -> Network {
     match network {
         Network::Ipv4(ip) => Network::Ipv4(Ipv4 {
             src: ip.dst,
             dst: ip.src,
-            tos: 0,
+            tos: ip.tos & !3,
             ttl: DEFAULT_TTL,
             id: 0,
             dont_fragment: true,
@@ -127,7 +127,7 @@ fn reply_to(network: Network) -> Network {
         Network::Ipv6(ip) => Network::Ipv6(Ipv6 {
             src: ip.dst,
             dst: ip.src,
-            traffic_class: 0,
+            traffic_class: ip.traffic_class & !3,
             hop_limit: DEFAULT_TTL,
             ..ip
         }),

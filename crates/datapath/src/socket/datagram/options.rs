@@ -2,6 +2,7 @@
 
 use super::DatagramSocket;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
+use crate::packet::tos_to_priority;
 use crate::socket::Sockets;
 use crate::socket::answer::{Data, Return, SyscallResult};
 use crate::socket::call::Fd;
@@ -198,7 +199,12 @@ impl DatagramSocket {
             (SOL_SOCKET, SO_REUSEPORT) => own.reuse_port = on,
             (SOL_SOCKET, SO_BROADCAST) => own.broadcast = on,
             (SOL_SOCKET, SO_PRIORITY) => own.priority = value as u32,
-            (SOL_IP, IP_TOS) => own.tos = value as u8,
+            (SOL_IP, IP_TOS) => {
+                if own.tos != value as u8 {
+                    own.priority = tos_to_priority(value as u8);
+                }
+                own.tos = value as u8;
+            }
             (SOL_IP, IP_TTL) => match value {
                 -1 => own.ttl = TTL,
                 1..=255 => own.ttl = value as u8,

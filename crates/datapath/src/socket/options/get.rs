@@ -1,6 +1,6 @@
 //! `getsockopt(2)` (`sk_getsockopt`, `do_tcp_getsockopt`, `do_ip_getsockopt`).
 
-use super::{MIN_RCVBUF, MIN_SNDBUF};
+use super::{MIN_RCVBUF, MIN_SNDBUF, state_of};
 use crate::host::Host;
 use crate::socket::answer::CcInfo;
 use crate::socket::errno::Errno;
@@ -128,9 +128,11 @@ pub(super) fn tcp_value(
         TCP_NODELAY => config.nodelay.into(),
         TCP_CORK => tcp.map_or(own.cork, Connection::is_corked).into(),
         TCP_MAXSEG => match (tcp, config.max_segment) {
-            (Some(tcp), _) => tcp.mss().into(),
-            (None, None) => MSS_DEFAULT,
-            (None, Some(own)) => own.get().into(),
+            (Some(tcp), own) if own.is_none() || state_of(Some(tcp)) != State::Close => {
+                tcp.mss().into()
+            }
+            (_, None) => MSS_DEFAULT,
+            (_, Some(own)) => own.get().into(),
         },
         TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
         TCP_KEEPINTVL => or(own.keepalive_intvl_s, sysctl.tcp_keepalive_intvl),
@@ -189,9 +191,8 @@ pub(super) fn tcp_value(
                 (None, Some(listener)) => TcpInfo::of_listener(config, now, listener.backlog()),
                 (None, None) => TcpInfo::of_closed(config, now),
             };
-            if info.state == State::TimeWait {
-                // What waits is another socket; this one is closed (`tcp_time_wait`).
-                info.state = State::Close;
+            if tcp.is_some() {
+                info.state = state_of(tcp);
             }
             return Ok(OptionValue::TcpInfo(Box::new(info)));
         }
@@ -212,7 +213,7 @@ pub(super) fn ip_value(host: &Host, stream: &Stream, name: i32) -> Result<Option
         IP_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IP_RECVERR => config.socket.recverr.into(),
         IP_FREEBIND | IP_TRANSPARENT => stream.options.freebind.into(),
-        IP_MTU => tcp_of(host, stream).ok_or(Errno::ENOTCONN)?.path_mtu().into(),
+        IP_MTU => path_mtu(host, stream)?.into(),
         _ => return kept(stream, SOL_IP, name),
     };
     Ok(OptionValue::Number(number))
@@ -227,10 +228,19 @@ pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<Opti
         IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IPV6_RECVERR => config.socket.recverr.into(),
         IPV6_FREEBIND => stream.options.freebind.into(),
-        IPV6_MTU => tcp_of(host, stream).ok_or(Errno::ENOTCONN)?.path_mtu().into(),
+        IPV6_MTU => path_mtu(host, stream)?.into(),
         _ => return kept(stream, SOL_IPV6, name),
     };
     Ok(OptionValue::Number(number))
+}
+
+/// The packet size of the route, if the socket has one.
+fn path_mtu(host: &Host, stream: &Stream) -> Result<u32, Errno> {
+    let tcp = tcp_of(host, stream).ok_or(Errno::ENOTCONN)?;
+    if stream.options.route_forgotten_at == Some(tcp.segs_out()) {
+        return Err(Errno::ENOTCONN);
+    }
+    Ok(tcp.path_mtu())
 }
 
 fn pmtu_number(how: PmtuDiscovery) -> i64 {

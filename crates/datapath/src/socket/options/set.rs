@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{Kept, MIN_RCVBUF, MIN_SNDBUF, kept};
+use super::{Kept, MIN_RCVBUF, MIN_SNDBUF, kept, state_of};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -8,6 +8,7 @@ use crate::socket::number::*;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
 use crate::tcp::config::{PmtuDiscovery, TcpConfig};
+use crate::tcp::state::State;
 use crate::units::Instant;
 use core::num::{NonZeroU8, NonZeroU32};
 
@@ -27,9 +28,7 @@ impl Setter<'_> {
                 let _ = self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
             }
             Phase::Listener(id) => {
-                if let Some(config) = self.host.tcp_listener_config_mut(id) {
-                    change(config);
-                }
+                let _ = self.host.tcp_configure_listener(id, change);
             }
             Phase::Fresh | Phase::Deferred(_) => {}
         }
@@ -42,8 +41,19 @@ impl Setter<'_> {
         }
     }
 
+    /// `sk_state`.
+    pub(super) fn state(&self) -> State {
+        match self.stream.phase {
+            Phase::Fresh => State::Close,
+            Phase::Listener(_) => State::Listen,
+            Phase::Deferred(_) => State::SynSent,
+            Phase::Connection(id) => state_of(self.host.tcp_connection(id)),
+        }
+    }
+
+    /// Neither closed nor listening.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.stream.phase, Phase::Fresh | Phase::Listener(_))
+        !matches!(self.state(), State::Close | State::Listen)
     }
 
     pub(super) fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
@@ -53,6 +63,20 @@ impl Setter<'_> {
         };
         self.stream.options.kept.insert((level, name), value);
         Ok(())
+    }
+
+    /// `SO_TIMESTAMP` and `SO_TIMESTAMPNS` are one option with two units (`sock_set_timestamp`).
+    fn timestamp(&mut self, name: i32, on: bool) -> Result<(), Errno> {
+        for other in [SO_TIMESTAMP, SO_TIMESTAMPNS] {
+            self.keep(SOL_SOCKET, other, (on && other == name).into())?;
+        }
+        Ok(())
+    }
+
+    /// By another TOS or mark there may be another route (`sk_dst_reset`).
+    fn forget_route(&mut self) {
+        let connection = self.stream.connection().and_then(|id| self.host.tcp_connection(id));
+        self.stream.options.route_forgotten_at = connection.map(Connection::segs_out);
     }
 
     pub(super) fn socket(&mut self, name: i32, value: i64) -> Result<(), Errno> {
@@ -71,7 +95,13 @@ impl Setter<'_> {
             }
             SO_OOBINLINE => self.configure(|config| config.socket.oob_inline = on),
             SO_PRIORITY => self.configure(|config| config.priority = value as u32),
-            SO_MARK => self.configure(|config| config.mark = value as u32),
+            SO_MARK => {
+                if self.stream.config.mark != value as u32 {
+                    self.forget_route();
+                }
+                self.configure(|config| config.mark = value as u32);
+            }
+            SO_TIMESTAMP | SO_TIMESTAMPNS => self.timestamp(name, on)?,
             SO_RCVLOWAT => self.receive_low_water(value),
             SO_TXREHASH if matches!(value, -1 | 1) => self.stream.options.rehashes = true,
             SO_TXREHASH if value == 0 => self.stream.options.rehashes = false,
@@ -159,7 +189,13 @@ impl Setter<'_> {
 
     pub(super) fn ip(&mut self, name: i32, value: i64) -> Result<(), Errno> {
         match name {
-            IP_TOS => self.configure(|config| config.tos = value as u8 & !3),
+            IP_TOS => {
+                let tos = value as u8 & !3;
+                if self.stream.config.tos != tos {
+                    self.forget_route();
+                    self.configure(|config| config.set_tos(tos));
+                }
+            }
             IP_TTL => {
                 if value != -1 && !(1..=255).contains(&value) {
                     return Err(Errno::EINVAL);

@@ -10,6 +10,7 @@ use crate::socket::stream::Phase;
 use crate::tcp::Connection;
 use crate::tcp::config::Linger2;
 use crate::tcp::fastopen::switch;
+use crate::tcp::state::State;
 use crate::tcp::timer::{HZ, TIMEOUT_MIN};
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 
@@ -97,7 +98,7 @@ impl Setter<'_> {
                 if self.stream.config.sysctl.tcp_fastopen & switch::CLIENT == 0 {
                     return Err(Errno::EOPNOTSUPP);
                 }
-                if self.stream.phase != Phase::Fresh {
+                if self.state() != State::Close {
                     return Err(Errno::EINVAL);
                 }
                 self.stream.options.fast_open_connect = on;
@@ -149,14 +150,12 @@ impl Setter<'_> {
     }
 
     fn window_clamp(&mut self, value: i64) -> Result<(), Errno> {
-        if value == 0 && self.is_open() {
+        if value == 0 && self.state() != State::Close {
             return Err(Errno::EINVAL);
         }
         let clamp = if value == 0 { 0 } else { value.max(MIN_RCVBUF / 2) as u32 };
         self.configure(|config| config.socket.window_clamp = NonZeroU32::new(clamp));
-        self.with_tcp(|tcp, _| {
-            tcp.set_window_clamp(clamp);
-        });
+        self.with_tcp(|tcp, _| tcp.set_window_clamp(clamp));
         Ok(())
     }
 }

@@ -60,14 +60,14 @@ impl Connection {
                 self.reset_xmit_timer(Pending::Retransmit, TIMEOUT_MIN, cx.now);
             }
             if !tcp.flags.contains(TcpFlags::RST) {
-                self.reset_stray(tcp, cx);
+                self.reset_stray(seg, cx);
             }
             return;
         }
         if acks && self.echoes_foreign_timestamp(tcp, cx) {
             cx.mib.paws_active += 1;
             if !tcp.flags.contains(TcpFlags::RST) {
-                self.reset_stray(tcp, cx);
+                self.reset_stray(seg, cx);
             }
             return;
         }
@@ -94,6 +94,10 @@ impl Connection {
         self.snd.max_window = self.snd.wnd;
         if !acks {
             self.rare().crossing_scale = Some(own_scale);
+            if self.opt.timestamps {
+                // It is whole until the connection is established (`tcp_rcv_state_process`).
+                self.opt.advmss += TIMESTAMPS_LEN;
+            }
             self.opt.rcv_wscale = own_scale;
             self.simultaneous_open(seg, cx);
             return;
@@ -105,7 +109,6 @@ impl Connection {
         if self.rare.is_some() {
             self.zerocopy_acked(cx);
         }
-        self.pace_after_syn_timeout();
         self.finish_connect(cx);
         self.expected = None;
         if self.opt.snd_wscale == 0 {
@@ -115,6 +118,11 @@ impl Connection {
         // Data of a SYN-ACK is taken where Fast Open was asked for (`tcp_rcv_fastopen_synack`).
         if self.rare.as_ref().is_some_and(|rare| rare.fast_open.asked || rare.fast_open.syn_data) {
             self.take_syn_data(seg, cx);
+            if seg.len > 0 {
+                // It is counted once more, after nothing (`tcp_fastopen_add_skb`).
+                self.totals.segs_in = seg.segments;
+                self.totals.data_segs_in += seg.segments;
+            }
         }
         cx.ready |= SocketReady::WRITABLE;
         if resent {
@@ -131,16 +139,6 @@ impl Connection {
             return;
         }
         self.send_reflecting_ack(seg.ecn, cx);
-    }
-
-    /// The timeout of a SYN leaves a window of one segment (`tcp_enter_loss`), of which the pacing rate is until the next
-    /// ACK, although the window is an initial one again (`tcp_init_cwnd`).
-    fn pace_after_syn_timeout(&mut self) {
-        if self.totals.total_retrans > 0 {
-            let cwnd = core::mem::replace(&mut self.window.snd_cwnd, 1);
-            self.update_pacing_rate();
-            self.window.snd_cwnd = cwnd;
-        }
     }
 
     /// The ACK of the handshake waits for data to carry it, 200 ms at most.
@@ -217,11 +215,5 @@ impl Connection {
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.start_keepalive(cx.now);
-        if self.totals.total_retrans > 0 && !cx.gate.request && !self.is_sack() {
-            // A timeout of the SYN was one like others; without SACK the state stays until something above it is
-            // acknowledged (`tcp_is_non_sack_preventing_reopen`).
-            self.window.ca_state = crate::trace::CaState::Loss;
-            self.rec.high_seq = self.snd.una;
-        }
     }
 }

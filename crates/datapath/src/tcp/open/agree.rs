@@ -62,7 +62,7 @@ impl Connection {
             (timestamps, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
         };
         // The MSS option speaks of segments without options (RFC 6691).
-        let counted = (is_answer || crossing.is_some()) && self.opt.timestamps;
+        let counted = is_answer && self.opt.timestamps;
         let mss = self.opt.advmss + if counted { TIMESTAMPS_LEN } else { 0 };
         let own_scale = crossing.unwrap_or(self.opt.rcv_wscale);
         let mut options = TcpOptions {
@@ -111,6 +111,15 @@ impl Connection {
         self.config.max_segment.map_or_else(|| self.unknown_mss(), |own| own.get().into())
     }
 
+    /// A SYN tells of no larger segments than the path takes by now (`tcp_advertise_mss`).
+    pub(in crate::tcp) fn advertise_mss(&mut self) {
+        if self.state == State::SynSent {
+            let headers = self.network_header_len() + TCP_HEADER_LEN;
+            let largest = self.snd.pmtu.saturating_sub(headers).max(ADVMSS_MIN);
+            self.opt.advmss = self.opt.advmss.min(largest);
+        }
+    }
+
     /// Payload of a full segment, from peer's MSS and path MTU (`tcp_sync_mss`).
     pub(in crate::tcp) fn sync_mss(&mut self) {
         let mss = self.bound_to_half_window(self.mss_of_mtu(self.snd.pmtu));
@@ -139,6 +148,9 @@ impl Connection {
         if cutoff > 0 && mss > cutoff { cutoff.max(68 - self.header_len().min(68)) } else { mss }
     }
 }
+
+/// Lowest MSS that is advertised for a narrow path (`ip_rt_min_advmss`).
+const ADVMSS_MIN: u32 = 256;
 
 /// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
 const MSS_DEFAULT: u32 = 536;

@@ -4,10 +4,13 @@
 use super::Endpoints;
 use crate::node::SocketReady;
 use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions};
+use crate::tcp::cc::AnyCongestionControl;
 use crate::tcp::fastopen::{Admission, Request};
 use crate::tcp::input::Segment;
+use crate::tcp::options::TIMESTAMPS_LEN;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
+use crate::tcp::write::nagle;
 use crate::tcp::{Connection, Cx, TcpConfig};
 use std::sync::Arc;
 
@@ -79,6 +82,28 @@ impl Connection {
         }
     }
 
+    /// The options of the listener have changed. A request has nothing of them but the mark; what else it will have as a
+    /// socket is theirs at the end of the handshake.
+    pub(crate) fn listener_changed(&mut self, change: impl Fn(&mut TcpConfig)) {
+        if self.is_passive_fast_open() {
+            return;
+        }
+        let before = Arc::clone(&self.config);
+        let config = self.config_mut();
+        change(config);
+        config.mark = before.mark;
+        if config.congestion_control != before.congestion_control {
+            self.cc = AnyCongestionControl::new(&self.config);
+        }
+        self.snd.nonagle = nagle::asked(&self.config);
+        if self.config.send_buffer != before.send_buffer {
+            self.snd.sndbuf = super::usual_sndbuf(&self.config);
+        }
+        if self.config.receive_buffer != before.receive_buffer {
+            self.rcv.rcvbuf = super::usual_rcvbuf(&self.config);
+        }
+    }
+
     /// `tcp_reflect_tos`: the peer's class of service is ours.
     fn reflect_tos(&mut self, tos: u8) {
         if self.config.sysctl.tcp_reflect_tos != 0 {
@@ -94,7 +119,10 @@ impl Connection {
         self.snd.write_seq = self.snd.una;
         self.snd.pushed_seq = self.snd.una;
         self.snd.small = self.snd.una;
+        // By a window that nobody has looked at yet (`tcp_bound_to_half_wnd`).
+        let max_window = core::mem::replace(&mut self.snd.max_window, 0);
         self.sync_mss();
+        self.snd.max_window = max_window;
         self.init_mtu_probing(cx.now);
         self.init_metrics();
         self.init_congestion_control(cx);
@@ -125,6 +153,8 @@ impl Connection {
         let options = self.syn_options(cx, flags);
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
         self.control_out(tcp, cx);
+        // It is the listener's.
+        self.totals.segs_out -= 1;
         self.rcv.wup = self.rcv.nxt;
     }
 
@@ -229,7 +259,7 @@ impl Connection {
         let crossing = self.crosses();
         let lowest = if fast_open || crossing { self.snd.una } else { self.snd.una + 1 };
         if tcp.ack.before(lowest) || tcp.ack.after(self.snd.nxt) {
-            self.reset_stray(tcp, cx);
+            self.reset_stray(seg, cx);
             return false;
         }
         if cx.gate.request {
@@ -280,6 +310,9 @@ impl Connection {
         } else {
             self.finish_connect(cx);
             self.update_pacing_rate();
+        }
+        if crossing && self.opt.timestamps {
+            self.opt.advmss -= TIMESTAMPS_LEN;
         }
         self.predict();
         if self.shut_write {

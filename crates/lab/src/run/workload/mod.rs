@@ -128,7 +128,12 @@ impl Building<'_> {
             let notes = Notes::default();
             let sink = Sink {
                 local: self.listeners[host],
-                config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
+                config: config::tcp(
+                    node,
+                    &workload.like,
+                    self.listeners[host].ip(),
+                    workload.like.reply_tos,
+                )?,
                 notes: Arc::clone(&notes),
                 open: BTreeMap::new(),
                 listener: None,
@@ -154,7 +159,12 @@ impl Building<'_> {
                 source,
                 addresses: Arc::clone(&self.listeners),
                 local: self.listeners[host].ip(),
-                config: config::tcp(node, &workload.like, workload.like.tos)?,
+                config: config::tcp(
+                    node,
+                    &workload.like,
+                    self.listeners[host].ip(),
+                    workload.like.tos,
+                )?,
                 full: Arc::clone(&self.full),
                 notes: Arc::clone(&notes),
                 writing: BTreeMap::new(),
@@ -184,7 +194,12 @@ impl Building<'_> {
             let server = asks::Server {
                 host,
                 local: self.listeners[host],
-                config: config::tcp(node, &workload.like, workload.like.tos)?,
+                config: config::tcp(
+                    node,
+                    &workload.like,
+                    self.listeners[host].ip(),
+                    workload.like.tos,
+                )?,
                 request_bytes: asking.bytes,
                 clients: Arc::clone(&known),
                 dialogues: BTreeMap::new(),
@@ -208,7 +223,12 @@ impl Building<'_> {
                 places: (0..asking.concurrency as usize).filter_map(place).collect(),
                 local: self.listeners[host].ip(),
                 addresses: Arc::clone(&self.listeners),
-                config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
+                config: config::tcp(
+                    node,
+                    &workload.like,
+                    self.listeners[host].ip(),
+                    workload.like.reply_tos,
+                )?,
                 request_bytes: asking.bytes,
                 think: asking.think,
                 stop: Instant::ZERO + workload.stop,
