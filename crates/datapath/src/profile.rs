@@ -92,7 +92,7 @@ pub struct Profile {
     pub cubic_beta: u32,
     /// ACKs of out-of-order data are compressed (`tcp_comp_sack_*`, since 4.18).
     pub sack_compression: bool,
-    /// A lone FIN may exceed the congestion window (until 6.18).
+    /// A lone FIN may exceed the congestion window (until 6.18; no longer in 6.18.44).
     pub fin_exempt_from_cwnd: bool,
     /// Super-packets carry PSH (`tcp_transmit_skb`, since 5.1).
     pub push_on_super_packets: bool,
@@ -104,7 +104,7 @@ pub struct Profile {
     /// nothing waits to be read (since 6.17).
     pub strict_receive_window: bool,
     /// A reset of a half-open connection has to be in its exact place, whatever it acknowledges; one
-    /// elsewhere in the window is challenged (RFC 5961 section 3.2 in `tcp_check_req`, 7.x).
+    /// elsewhere in the window is challenged (RFC 5961 section 3.2 in `tcp_check_req`; 7.x, and 6.18.44).
     pub challenges_requests: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
@@ -239,8 +239,6 @@ impl Profile {
     pub const fn linux_6_18() -> Self {
         Self {
             name: "linux-6.18",
-            fin_exempt_from_cwnd: true,
-            challenges_requests: false,
             counts_old_sacks: true,
             old_acks_tell_time: false,
             reads_without_clock: false,
@@ -257,6 +255,8 @@ impl Profile {
     pub const fn linux_6_1() -> Self {
         Self {
             name: "linux-6.1",
+            fin_exempt_from_cwnd: true,
+            challenges_requests: false,
             skb_overhead: 1_280,
             strict_receive_window: false,
             always_rack: false,

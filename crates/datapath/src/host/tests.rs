@@ -378,7 +378,9 @@ fn a_wrong_socket_is_an_error() {
         assert_eq!(host.tcp_accept(ms(0), id), Err(error));
         assert_eq!(host.tcp_set_backlog(id, 1), Err(error));
         assert_eq!(host.tcp_set_fast_open(id, 1), Err(error));
-        assert!(host.tcp_listener(id).is_none() && host.tcp_listener_config_mut(id).is_none());
+        assert!(
+            host.tcp_listener(id).is_none() && host.tcp_configure_listener(id, |_| ()).is_err()
+        );
     }
     for (id, error) in [(closed, bad), (never, bad), (listener, kind), (tcp, kind)] {
         assert_eq!(host.udp_send(ms(0), id, at("10.0.1.1:6"), body.clone()), Err(error));

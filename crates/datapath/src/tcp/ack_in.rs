@@ -53,7 +53,7 @@ impl Connection {
         }
         let event = &mut self.ack_event(ack);
         if event.flags.snd_una_advanced {
-            self.end_timeouts(cx.now);
+            self.retransmits = 0;
         }
         self.read_ack(seg, event, cx);
         // Whatever it says, the peer is alive: probes of a closed window and keepalives begin anew.

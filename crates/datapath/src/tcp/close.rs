@@ -7,7 +7,6 @@ use super::write::nagle;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
 use crate::packet::TcpFlags;
-use crate::trace::CaState;
 
 impl Connection {
     /// The application will not write any more: FIN after what is queued (`tcp_shutdown`). In
@@ -188,24 +187,11 @@ impl Connection {
         cx.ready |= SocketReady::HANGUP;
     }
 
-    /// A SYN was lost and nothing will come of it: a timeout's state stays (`tcp_enter_loss`).
-    fn fail_in_loss(&mut self, cx: &mut Cx<'_>) {
-        self.reduce_ssthresh(cx);
-        self.set_ca_state(CaState::Loss, cx);
-        self.window.snd_cwnd = 1;
-        (self.rec.lost_out, self.rec.retrans_out) = (1, 1);
-    }
-
     /// The connection failed: the application will see `error` (`tcp_write_err`, `tcp_reset`).
     pub(super) fn fail(&mut self, error: SocketError, cx: &mut Cx<'_>) {
         self.error = Some(error);
         // As the queue is thrown away (`tcp_write_queue_purge`).
         self.backoff = 0;
-        let opening =
-            self.state == State::SynSent || self.state == State::SynRecv && self.crosses();
-        if opening && self.retransmits > 0 {
-            self.fail_in_loss(cx);
-        }
         self.fast_open_ends(cx);
         if let Some(rare) = &mut self.rare {
             rare.fast_open.request = None;

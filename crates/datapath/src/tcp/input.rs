@@ -209,7 +209,6 @@ impl Connection {
             // Closed before the handshake was over, which it is now.
             self.fast_open_accomplished(cx);
         }
-        self.mtu_probe_acked(cx);
         self.stamp_acked(cx);
         self.zerocopy_acked(cx);
     }

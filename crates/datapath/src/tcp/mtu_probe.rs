@@ -141,6 +141,7 @@ impl Connection {
         if end.after(self.snd.una) {
             return;
         }
+        self.rec.prior_ssthresh = Some(self.current_ssthresh());
         let before = u64::from(self.window.snd_cwnd) * u64::from(self.mtu_of_mss(self.snd.mss));
         self.window.snd_cwnd = (before / u64::from(size)).max(1) as u32;
         self.window.snd_cwnd_cnt = 0;

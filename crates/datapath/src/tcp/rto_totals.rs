@@ -44,17 +44,9 @@ impl Connection {
         self.retransmits = self.retransmits.saturating_add(1);
     }
 
-    /// Progress: the series of timeouts, if there is one, is over.
-    #[inline]
-    pub(super) fn end_timeouts(&mut self, now: Instant) {
-        if self.retransmits != 0 {
-            self.retransmits = 0;
-            self.close_series(now);
-        }
-    }
-
-    #[cold]
-    fn close_series(&mut self, now: Instant) {
+    /// Loss is left, or the handshake done: the time of the series, if there is one, is over (`tcp_update_rto_time`).
+    /// One more that begins before that takes its place.
+    pub(super) fn end_series(&mut self, now: Instant) {
         let totals = &mut self.totals.rto;
         totals.time_ms += totals.open_ms(now);
         totals.in_series = false;

@@ -59,6 +59,9 @@ impl Connection {
         let rtt_updated = self.ack_update_rtt(rtt_us, ca_rtt_us, lone_runt, cx.now);
         if event.flags.acked() {
             event.flags.set_xmit_timer = true;
+            if self.rare.is_some() {
+                self.mtu_probe_acked(cx);
+            }
             self.after_cumulative_ack(&cleaned, event, cx);
         } else if rtt_updated
             && let Some((first_sack_us, _)) = event.sacked.sent_us

@@ -96,7 +96,8 @@ impl Connection {
             self.try_undo_handshake_loss(cx);
         }
         self.rec.retrans_stamp = None;
-        self.end_timeouts(cx.now);
+        self.end_series(cx.now);
+        self.retransmits = 0;
         self.rearm_rto(cx.now);
     }
 }

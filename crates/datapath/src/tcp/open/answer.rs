@@ -92,6 +92,9 @@ impl Connection {
         let config = self.config_mut();
         change(config);
         config.mark = before.mark;
+        if config.sysctl.tcp_reflect_tos != 0 {
+            config.tos = before.tos;
+        }
         if config.congestion_control != before.congestion_control {
             self.cc = AnyCongestionControl::new(&self.config);
         }
@@ -137,6 +140,7 @@ impl Connection {
             self.ecn_received(seg);
         }
         self.take_syn_data(seg, cx);
+        self.totals.data_segs_in = if seg.len > 0 { seg.segments } else { 0 };
         self.rcv.wup = self.rcv.nxt;
         self.send_syn_ack(cx);
         let timeout = self.config.profile.timeout_init_ms;
@@ -266,6 +270,7 @@ impl Connection {
             cx.mib.passive_opens += 1;
             // What the request was told does not count for the connection.
             self.last_oow_ack = None;
+            self.end_series(cx.now);
         }
         let max_window = self.snd.max_window;
         self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
@@ -277,6 +282,8 @@ impl Connection {
             self.snd.max_window = max_window.max(u32::from(tcp.window) << scale);
         } else if !fast_open {
             self.snd.max_window = self.snd.wnd;
+        } else if self.snd.max_window > max_window {
+            self.sync_mss();
         }
         if !crossing {
             self.snd.wl1 = seg.seq;
@@ -295,6 +302,9 @@ impl Connection {
         if crossing {
             // Counted once more than it came (`tcp_rcv_state_process`).
             self.rate.delivered += 1;
+            if self.opt.timestamps {
+                self.opt.advmss -= TIMESTAMPS_LEN;
+            }
         }
         if !fast_open {
             // Nor is its delivery one that ends the bubble of a connection that has sent nothing.
@@ -310,9 +320,6 @@ impl Connection {
         } else {
             self.finish_connect(cx);
             self.update_pacing_rate();
-        }
-        if crossing && self.opt.timestamps {
-            self.opt.advmss -= TIMESTAMPS_LEN;
         }
         self.predict();
         if self.shut_write {

@@ -18,10 +18,8 @@ impl Connection {
         let mut room = space - head.len();
         while let Some(next) = self.queue.rtx_at(index + 1) {
             let (head, following) = (*self.queue.get(id), *self.queue.get(next));
-            // A FIN of its own stays one, unless it was sent again itself: it has a head of its own since.
-            let joins = !following.is_empty() || following.has(tag::EVER_RETRANS);
             let fits = following.len() <= room && !following.end_seq.after(self.wnd_end());
-            if !may_collapse(&following) || !may_take(&head, &following) || !joins || !fits {
+            if !may_collapse(&following) || !may_take(&head, &following) || !fits {
                 break;
             }
             room -= following.len();

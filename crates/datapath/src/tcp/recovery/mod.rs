@@ -160,6 +160,9 @@ impl Connection {
             }
             CaState::Loss => {
                 let rexmit = self.process_loss(*flags, dup_acks, cx);
+                if self.window.ca_state != CaState::Loss {
+                    self.end_series(cx.now);
+                }
                 self.identify_packet_loss(flags, cx);
                 if self.window.ca_state != CaState::Open && !flags.lost_retrans {
                     return rexmit;

@@ -17,9 +17,10 @@ struct Blocks {
 }
 
 impl Connection {
-    /// `tcp_highest_sack_seq`: just past the highest SACKed segment; `snd_una` if there is none.
+    /// `tcp_highest_sack_seq`: just past the highest SACKed segment; `snd_una` if there is none, as without SACK.
     pub(in super::super) fn highest_sack_seq(&self) -> Seq {
-        if self.rec.sacked_out == 0 { self.snd.una } else { self.rec.highest_sack }
+        let none = self.rec.sacked_out == 0 || !self.is_sack();
+        if none { self.snd.una } else { self.rec.highest_sack }
     }
 
     /// Reads the SACK blocks of an ACK.

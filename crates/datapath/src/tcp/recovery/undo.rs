@@ -119,7 +119,7 @@ impl Connection {
         if frto {
             cx.mib.spurious_rtos += 1;
         }
-        self.end_timeouts(cx.now);
+        self.retransmits = 0;
         if self.non_sack_prevents_reopen() {
             return true;
         }
