@@ -132,7 +132,7 @@ impl Host {
             network,
             transport: Transport::Icmp(icmp),
             body,
-            meta: Meta { truesize, priority, ..Meta::default() },
+            meta: Meta { priority, truesize, ..Meta::default() },
             ..Packet::default()
         };
         Some(self.ip_output_within(now, path.bytes, &mut packet.finish()))

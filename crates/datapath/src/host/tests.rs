@@ -9,7 +9,8 @@ mod several_hops;
 
 use super::*;
 use crate::node::{Poll, Rx};
-use crate::packet::{Body, Icmp, LinkHeader, Meta, Transport, Udp};
+use crate::packet::seq::Seq;
+use crate::packet::{Body, Icmp, LinkHeader, Meta, Tcp, TcpFlags, TcpOptions, Transport, Udp};
 use crate::tcp::state::State;
 use crate::units::Duration;
 use core::net::SocketAddr;
@@ -298,6 +299,48 @@ fn a_device_with_tso_gets_the_super_packet() {
     receive(&mut host, ms(0), super_packet());
     let sent = sent(&mut host, ms(0));
     assert_eq!((sent.len(), sent[0].1.segments()), (1, 5));
+}
+
+/// `ip_forward`: whatever the sender's was.
+#[test]
+fn a_router_gives_the_priority_of_the_tos() {
+    let mut host = router();
+    host.grant(ms(0), Port(1), 9);
+    for (tos, priority) in [(0, 0), (3, 0), (0x08, 2), (0x10, 6), (0x1b, 4), (0xb8, 4), (0xe0, 0)] {
+        let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100);
+        packet.meta.priority = 7;
+        packet.set_tos(tos);
+        // It goes straight on, unless something else has to be said first.
+        let passed = match host.receive(ms(0), Port(0), &mut packet) {
+            Rx::Forward(_) => packet,
+            _ => sent(&mut host, ms(0)).remove(0).1,
+        };
+        assert_eq!(passed.meta.priority, priority, "TOS {tos:#x}");
+    }
+}
+
+/// `tcp_v4_send_reset`, `ip_send_unicast_reply`.
+#[test]
+fn a_reset_for_nobody_has_the_dscp_of_what_it_answers() {
+    let mut host = router();
+    host.grant(ms(0), Port(0), 1);
+    let header = Tcp {
+        src_port: 5,
+        dst_port: 6,
+        seq: Seq(0),
+        ack: Seq(0),
+        flags: TcpFlags::SYN,
+        window: 0,
+        urgent: 0,
+        options: TcpOptions::default(),
+    };
+    let mut syn = datagram("10.0.1.2:5", "10.0.1.1:6", 64, 0);
+    syn.transport = Transport::Tcp(header);
+    syn = syn.finish();
+    syn.set_tos(0x2b);
+    receive(&mut host, ms(0), syn);
+    let sent = sent(&mut host, ms(0));
+    assert_eq!(sent.iter().map(|(_, reset)| reset.network.tos()).collect::<Vec<_>>(), [0x28]);
 }
 
 #[test]

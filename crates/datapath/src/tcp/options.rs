@@ -86,10 +86,8 @@ impl Connection {
     /// (`tcp_replace_ts_recent`).
     pub(super) fn update_ts_recent(&mut self, seq: Seq, tcp: &Tcp, now: Instant) {
         let Some(ts) = tcp.options.timestamps else { return };
-        if self.opt.timestamps && !seq.after(self.rcv.wup) {
-            if !self.is_older(ts.value, 0, now) {
-                self.store_ts_recent(ts.value, now);
-            }
+        if self.opt.timestamps && !seq.after(self.rcv.wup) && !self.is_older(ts.value, 0, now) {
+            self.store_ts_recent(ts.value, now);
         }
     }
 

@@ -325,6 +325,17 @@ fn options_take_effect_on_a_living_connection() {
     }
 }
 
+/// Departure 42 of docs/LINUX.md.
+#[test]
+fn what_is_kept_changes_nothing() {
+    let mut pair = Pair::connected();
+    pair.set(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE, 5);
+    assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE), 1);
+    pair.sent(CLIENT);
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+    assert_eq!(pair.sent(CLIENT).len(), 1);
+}
+
 #[test]
 fn buffers_are_doubled_and_have_a_minimum() {
     let mut pair = Pair::connected();

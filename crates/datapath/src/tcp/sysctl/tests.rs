@@ -10,6 +10,14 @@ fn taken(name: &str, value: &str) -> Option<u32> {
     sysctl.scalar_mut(name).copied()
 }
 
+/// Departure 41 of docs/LINUX.md.
+#[test]
+fn defaults_of_memory_are_those_of_published_results() {
+    let sysctl = Sysctl::default();
+    assert_eq!(sysctl.tcp_rmem, [4_096, 131_072, 6 << 20]);
+    assert_eq!(sysctl.tcp_limit_output_bytes, 1 << 20);
+}
+
 #[test]
 fn numbers_are_read_as_the_kernel_reads_them() {
     assert_eq!(taken("tcp_frto", "0x10"), Some(16));
