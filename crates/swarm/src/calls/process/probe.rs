@@ -4,8 +4,8 @@ use core::task::Poll;
 
 use datapath::host::SocketId;
 use datapath::socket::number::{
-    EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, MSG_DONTWAIT, MSG_PEEK,
-    SIOCATMARK, SOCK_NONBLOCK,
+    EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP, MSG_DONTWAIT,
+    MSG_PEEK, SIOCATMARK, SOCK_NONBLOCK,
 };
 use datapath::socket::{Call, Data, Errno, Fd, PollFd, Return, Syscall};
 
@@ -44,7 +44,11 @@ impl Process {
                 }
                 self.expect(judge, step, send, true, false)
             }
-            Some(Kind::Datagram) => self.expect(judge, step, read, ready & EPOLLIN != 0, waits),
+            Some(Kind::Datagram) => {
+                // Behind the end that `shutdown` has made, who does not wait finds nothing.
+                let shut = self.polled(judge, fd, EPOLLRDHUP) & EPOLLRDHUP != 0;
+                self.expect(judge, step, read, ready & EPOLLIN != 0 && !shut, waits)
+            }
             Some(Kind::Epoll) => self.probe_epoll(judge, step, fd),
             _ => Ok(()),
         }
