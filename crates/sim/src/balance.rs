@@ -72,9 +72,8 @@ impl Balance {
             return false;
         }
         let most = self.busy_nanos.iter().copied().max().unwrap_or(0);
-        let mean = total / self.busy_nanos.len() as u64;
-        let lost = most - mean;
-        let uneven = lost * 100 > mean * WORTH_PERCENT;
+        let lost = most - total / self.busy_nanos.len() as u64;
+        let uneven = lost * 100 > (most - lost) * WORTH_PERCENT;
         if uneven && lost < self.divided_nanos {
             return false;
         }

@@ -135,8 +135,7 @@ impl NodeState {
     }
 }
 
-/// What held the nodes, links, applications and packets of a partition that is no more: memory new to the process costs more
-/// than to move what is in it.
+/// What held a partition that is no more: memory new to the process costs more than to move what is in it.
 pub(crate) type Remains = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
 
 impl Partition {
@@ -148,8 +147,7 @@ impl Partition {
             other.pool.clear();
             other.place = other.pool.reserve();
         }
-        (other.now, other.run) = (self.now, self.run);
-        other.pending_at = self.pending_at;
+        (other.now, other.run, other.pending_at) = (self.now, self.run, self.pending_at);
         other.calendar = Calendar::new(width, self.now);
         other.out = (0..count).map(|_| Crossings::default()).collect();
         other
@@ -161,6 +159,7 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     let mut whole = whole.part;
     let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
     let mut all: Vec<_> = (0..count).map(|_| whole.sibling(count, groups.width)).collect();
+    all.reverse();
     let part_of = |node: NodeId| parts[node.0 as usize];
     let cut = whole.links.iter().filter(|link| part_of(link.from.0) != part_of(link.to.0));
     let shortest = cut.map(|link| link.delay().as_nanos()).min().unwrap_or(u64::MAX);
@@ -185,14 +184,12 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     for node in all.iter_mut().flat_map(|part| &mut part.nodes) {
         node.renumber(|link| LinkId(division.link(link).index), |app| division.app(app).index);
     }
-    hand_over(&mut whole, &mut all, |node| division.node(node), |id| division.event(id));
-    all[0].stats = whole.stats;
-    all[0].remains = take(&mut whole.remains);
-    all[0].remains.push((whole.nodes, whole.links, whole.apps, whole.pool));
-    let share = |part: Partition| {
-        let epoch = Epoch::new(groups.among(&part.names.nodes));
-        Share { part, epoch }
-    };
+    hand_over(&mut whole, &mut all, true, |node| division.node(node), |id| division.event(id));
+    whole.remains.push((whole.nodes, whole.links, whole.apps, Pool::default()));
+    (all[0].stats, all[0].remains) = (whole.stats, whole.remains);
+    (all[0].pool, all[0].place) = (whole.pool, whole.place);
+    let epoch = |part: &Partition| Epoch::new(groups.among(&part.names.nodes));
+    let share = |part| Share { epoch: epoch(&part), part };
     (all.into_iter().map(share).collect(), division)
 }
 
@@ -221,10 +218,11 @@ fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) ->
 }
 
 /// What is due in a partition, and what is to be heard there, is so where its node has gone, by the
-/// numbers that nodes and events have there.
+/// numbers that nodes and events have there. Packets of the first stay where they are if it is to have the pool.
 fn hand_over(
     from: &mut Partition,
     all: &mut [Partition],
+    has_pool: bool,
     node: impl Fn(NodeId) -> At,
     event: impl Fn(EventId) -> EventId,
 ) {
@@ -232,8 +230,10 @@ fn hand_over(
         let At { part, index } = node(due.node());
         let it = due.renumbered(event(due.id()), NodeId(index));
         match due.link_of_arrival() {
-            Some(_) => all[part].admit(it, from.pool.get_mut(due.packet())),
-            None => all[part].calendar.push(it),
+            Some(_) if part > 0 || !has_pool => {
+                all[part].admit(it, &mut from.pool.take(due.packet()));
+            }
+            _ => all[part].calendar.push(it),
         }
     }
     for mut ready in from.pending.drain(..) {
@@ -250,7 +250,8 @@ pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share
     let mut parts: Vec<Partition> = shares.into_iter().map(|share| share.part).collect();
     let mut whole = parts[0].sibling(0, width);
     whole.remains = take(&mut parts[0].remains);
-    for part in &mut parts {
+    (whole.pool, whole.place) = (take(&mut parts[0].pool), parts[0].place);
+    for (number, part) in parts.iter_mut().enumerate() {
         debug_assert!(part.out.iter().all(Crossings::is_empty), "all that crosses is delivered");
         let names = take(&mut part.names);
         for node in &mut part.nodes {
@@ -260,7 +261,7 @@ pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share
             app.node = names.node(app.node);
         }
         let node = |node| At { part: 0, index: names.node(node).0 };
-        hand_over(part, core::slice::from_mut(&mut whole), node, |id| names.event(id));
+        hand_over(part, core::slice::from_mut(&mut whole), number == 0, node, |id| names.event(id));
         whole.stats.add(&part.stats);
     }
     let mut nodes: Vec<_> = parts.iter_mut().map(|part| part.nodes.drain(..)).collect();

@@ -94,7 +94,6 @@ impl Partition {
         }
     }
 
-    #[inline]
     pub fn prefetch_node(&self, index: u32) {
         if let Some(node) = self.nodes.get(index as usize) {
             prefetch(&node.wake);
