@@ -196,6 +196,10 @@ impl Sockets {
             Syscall::SetOption { level, name, value, len, .. } => {
                 self.set_datagram_option(host, fd, (*level, *name), value, *len)
             }
+            // Nothing is asked for, so nothing is taken (`sock_read_iter`).
+            Syscall::Read { iov, .. } if iov.is_empty() => {
+                return Some(Poll::Ready(Ok(Return::value(0))));
+            }
             Syscall::Read { iov, .. } => {
                 return Some(self.receive_datagram(now, host, fd, iov, 0, progress));
             }

@@ -53,8 +53,6 @@ pub(super) struct StreamOptions {
     pub freebind: bool,
     /// `SO_ZEROCOPY`.
     pub zerocopy: bool,
-    /// `SO_TXREHASH`.
-    pub rehashes: bool,
     /// Segments that the connection had sent when its route was forgotten: none is known until it sends more
     /// (`sk_dst_reset`).
     pub route_forgotten_at: Option<u32>,
@@ -79,7 +77,6 @@ impl StreamOptions {
             v6_only: false,
             freebind: false,
             zerocopy: false,
-            rehashes: true,
             route_forgotten_at: None,
             kept: std::collections::BTreeMap::new(),
         }
@@ -142,6 +139,17 @@ pub(super) fn shortened(value: Return, level: i32, name: i32, len: u32) -> Sysca
     Ok(Return::zero_with(Data::Option(OptionValue::Number(written))))
 }
 
+/// What `setsockopt` reads of a number that so many bytes are given of: of less than an `int` at `SOL_IP` one byte, and
+/// nothing as 0 (`do_ip_setsockopt`).
+pub(super) fn number_of_length(level: i32, number: i64, len: u32) -> Result<i64, Errno> {
+    match len {
+        0 if level == SOL_IP => Ok(0),
+        1..=3 if level == SOL_IP => Ok(number & 0xff),
+        0..=3 => Err(Errno::EINVAL),
+        _ => Ok(number),
+    }
+}
+
 /// The state of the socket of a connection, or of one that is over. What is in TIME-WAIT is another socket; this one
 /// is closed (`tcp_time_wait`).
 fn state_of(connection: Option<&Connection>) -> State {
@@ -168,13 +176,7 @@ impl Sockets {
         match value {
             OptionValue::Fault => return Err(Errno::EFAULT),
             OptionValue::Number(number) => {
-                let number = match len {
-                    // Of less than an `int` one byte counts, and nothing is 0 (`do_ip_setsockopt`).
-                    0 if level == SOL_IP => 0,
-                    1..=3 if level == SOL_IP => *number & 0xff,
-                    0..=3 => return Err(Errno::EINVAL),
-                    _ => *number,
-                };
+                let number = number_of_length(level, *number, len)?;
                 let mut set = Setter { now, host, stream };
                 match level {
                     SOL_SOCKET => set.socket(name, number),
@@ -208,8 +210,8 @@ impl Sockets {
         let value = match level {
             SOL_SOCKET => socket_value(host, stream, name)?,
             SOL_TCP => tcp_value(now, host, stream, name)?,
-            SOL_IP => ip_value(host, stream, name)?,
-            SOL_IPV6 if stream.ipv6 => ipv6_value(host, stream, name)?,
+            SOL_IP => ip_value(now, host, stream, name)?,
+            SOL_IPV6 if stream.ipv6 => ipv6_value(now, host, stream, name)?,
             _ if stream.ipv6 => return Err(Errno::ENOPROTOOPT),
             _ => return Err(Errno::EOPNOTSUPP),
         };

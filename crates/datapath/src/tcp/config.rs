@@ -97,6 +97,8 @@ pub struct SocketOptions {
     pub rto_min_us: Option<NonZeroU32>,
     /// `TCP_DELACK_MAX_US`; else 200 ms. Where it ends below the lowest retransmission timeout, less.
     pub delack_max_us: Option<NonZeroU32>,
+    /// `SO_TXREHASH`; else `net.core.txrehash`.
+    pub txrehash: Option<bool>,
     /// `TCP_FASTOPEN_NO_COOKIE`.
     pub fastopen_no_cookie: bool,
     /// `TCP_FASTOPEN_KEY`: one key, or a new and an old one.
@@ -399,6 +401,11 @@ impl TcpConfig {
     /// `IP_TOS`: the DSCP, and the priority that goes with it (`__ip_sock_set_tos`).
     pub fn set_tos(&mut self, tos: u8) {
         (self.tos, self.priority) = (tos, tos_to_priority(tos));
+    }
+
+    /// Another hash is drawn where a path seems to fail (`sk_txrehash`).
+    pub(crate) fn rehashes(&self) -> bool {
+        self.socket.txrehash.unwrap_or(self.sysctl.txrehash != 0)
     }
 
     /// Segments that one packet may have. A signature is of one segment (`sk_gso_disable` in

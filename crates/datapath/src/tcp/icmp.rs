@@ -85,8 +85,10 @@ impl IcmpError {
                 }
                 (kind_v6::UNREACHABLE, 1 | 5 | 6) => error(E::Forbidden),
                 (kind_v6::UNREACHABLE, 4) => error(E::Refused),
-                (kind_v6::UNREACHABLE | kind_v6::TIME_EXCEEDED, _) => error(E::HostUnreachable),
-                (kind_v6::PARAMETER_PROBLEM, _) => error(E::Parameter),
+                (kind_v6::UNREACHABLE, 2 | 3) | (kind_v6::TIME_EXCEEDED, _) => {
+                    error(E::HostUnreachable)
+                }
+                (kind_v6::UNREACHABLE | kind_v6::PARAMETER_PROBLEM, _) => error(E::Parameter),
                 _ => Meaning::Nothing,
             };
         }
@@ -134,10 +136,9 @@ impl IcmpError {
     /// A half-open passive connection is given up for it.
     pub fn ends_request(self) -> bool {
         if self.ipv6 {
-            return matches!(
-                self.kind,
-                kind_v6::UNREACHABLE | kind_v6::TIME_EXCEEDED | kind_v6::PARAMETER_PROBLEM
-            ) && !(self.kind == kind_v6::UNREACHABLE && self.code == 0);
+            // What is fatal (`icmpv6_err_convert`).
+            return self.kind == kind_v6::PARAMETER_PROBLEM
+                || (self.kind == kind_v6::UNREACHABLE && !matches!(self.code, 0 | 2 | 3));
         }
         matches!(self.kind, kind::PARAMETER_PROBLEM | kind::TIME_EXCEEDED)
             || (self.kind == kind::UNREACHABLE && matches!(self.code, 0 | 1))
@@ -214,20 +215,18 @@ impl Connection {
 
     /// The path takes only packets of `mtu` bytes (`tcp_v4_mtu_reduced`).
     fn path_is_narrow(&mut self, mtu: u32, cx: &mut Cx<'_>) {
-        let believed = !matches!(
-            self.config.socket.pmtu_discovery,
-            PmtuDiscovery::Dont
-                | PmtuDiscovery::Probe
-                | PmtuDiscovery::Interface
-                | PmtuDiscovery::Omit
-        );
+        let how = self.config.socket.pmtu_discovery;
+        let ignored = matches!(how, PmtuDiscovery::Interface | PmtuDiscovery::Omit);
         if self.route_metrics().mtu_locked {
             return;
         }
-        if !self.local.ip.is_ipv4() && (mtu < MTU_MIN_V6 || self.mss_of_mtu(mtu) >= self.snd.mss) {
+        let is_ipv4 = self.local.ip.is_ipv4();
+        if !is_ipv4 && (ignored || mtu < MTU_MIN_V6 || self.mss_of_mtu(mtu) >= self.snd.mss) {
             // Not to be believed, or our segments fit as they are: nothing is learned (`tcp_v6_err`).
             return;
         }
+        // With IPv4 the route learns it whoever is told (`tcp_v4_mtu_reduced`).
+        let believed = !(ignored || is_ipv4 && how == PmtuDiscovery::Dont);
         let path = match self.local.ip {
             IpAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
             IpAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },

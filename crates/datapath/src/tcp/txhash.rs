@@ -31,7 +31,7 @@ impl Connection {
     /// Draws another hash. False if this kernel's sockets have none, or `net.core.txrehash` is off
     /// (`sk_rethink_txhash`).
     pub(super) fn rethink_txhash(&mut self) -> bool {
-        if self.snd.txhash == 0 || self.config.sysctl.txrehash == 0 {
+        if self.snd.txhash == 0 || !self.config.rehashes() {
             return false;
         }
         self.snd.txhash = drawn(u64::from(self.snd.txhash) << 32 | u64::from(self.snd.iss.0));

@@ -38,8 +38,6 @@ impl Host {
         if let Some(by_route) = route.mtu {
             mtu = mtu.min(by_route.get());
         }
-        // MSS follows the route; what ICMP has told narrows the path only.
-        let advertised = mtu;
         if !route.mtu_locked
             && config.sysctl.ip_no_pmtu_disc == 0
             && let Some(path) = self.path_mtu(now, remote.ip())
@@ -48,10 +46,16 @@ impl Host {
             route.mtu_locked = path.locked;
         }
         let iss = initial_sequence_number(self.tcp_stack().secret, now, local, remote);
-        Endpoints { local, remote, mtu, advertised_mtu: advertised, iss, ecn, route }
+        // What ICMP has told narrows what is advertised as well (`ipv4_default_advmss`).
+        Endpoints { local, remote, mtu, advertised_mtu: mtu, iss, ecn, route }
     }
 
-    /// What ICMP has told about the path to `remote`.
+    /// What ICMP has told about the path to `remote`, bytes.
+    pub(crate) fn told_path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
+        self.path_mtu(now, remote).map(|path| path.bytes)
+    }
+
+    /// The same, and whether it may become narrower.
     pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<PathMtu> {
         let paths = &mut self.tcp_stack().learnt.as_mut()?.path_mtus;
         let &(path, until) = paths.get(&remote)?;

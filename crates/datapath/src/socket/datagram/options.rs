@@ -10,7 +10,7 @@ use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
-use crate::socket::options::{LINGER_LEN, told_linger};
+use crate::socket::options::{LINGER_LEN, number_of_length, told_linger};
 use crate::tcp::config::PmtuDiscovery;
 use crate::units::{Duration, Instant};
 
@@ -107,7 +107,9 @@ impl Sockets {
                 let time = if *on { *seconds } else { socket.settings.plain.linger.1 };
                 socket.settings.plain.linger = (*on, time);
             }
-            (_, _, OptionValue::Number(number)) => socket.set(level, name, *number)?,
+            (_, _, OptionValue::Number(number)) => {
+                socket.set(level, name, number_of_length(level, *number, len)?)?;
+            }
             _ => return Err(Errno::ENOPROTOOPT),
         }
         socket.apply(host);

@@ -53,7 +53,7 @@ pub(super) fn socket_value(
         SO_MARK => config.mark.into(),
         SO_RCVLOWAT => options.rcvlowat.into(),
         SO_SNDLOWAT => 1,
-        SO_TXREHASH => options.rehashes.into(),
+        SO_TXREHASH => config.rehashes().into(),
         SO_INCOMING_NAPI_ID => 0,
         SO_ZEROCOPY => options.zerocopy.into(),
         SO_TIMESTAMPING => config.socket.timestamping.into(),
@@ -205,7 +205,12 @@ pub(super) fn tcp_value(
     Ok(OptionValue::Number(number))
 }
 
-pub(super) fn ip_value(host: &Host, stream: &Stream, name: i32) -> Result<OptionValue, Errno> {
+pub(super) fn ip_value(
+    now: Instant,
+    host: &mut Host,
+    stream: &Stream,
+    name: i32,
+) -> Result<OptionValue, Errno> {
     let config = &stream.config;
     let number = match name {
         IP_TOS => i64::from(tcp_of(host, stream).map_or(config.tos, |tcp| tcp.config().tos)),
@@ -213,13 +218,18 @@ pub(super) fn ip_value(host: &Host, stream: &Stream, name: i32) -> Result<Option
         IP_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IP_RECVERR => config.socket.recverr.into(),
         IP_FREEBIND | IP_TRANSPARENT => stream.options.freebind.into(),
-        IP_MTU => path_mtu(host, stream)?.into(),
+        IP_MTU => path_mtu(now, host, stream)?.into(),
         _ => return kept(stream, SOL_IP, name),
     };
     Ok(OptionValue::Number(number))
 }
 
-pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<OptionValue, Errno> {
+pub(super) fn ipv6_value(
+    now: Instant,
+    host: &mut Host,
+    stream: &Stream,
+    name: i32,
+) -> Result<OptionValue, Errno> {
     let config = &stream.config;
     let number = match name {
         IPV6_V6ONLY => stream.options.v6_only.into(),
@@ -228,19 +238,21 @@ pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<Opti
         IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IPV6_RECVERR => config.socket.recverr.into(),
         IPV6_FREEBIND => stream.options.freebind.into(),
-        IPV6_MTU => path_mtu(host, stream)?.into(),
+        IPV6_MTU => path_mtu(now, host, stream)?.into(),
         _ => return kept(stream, SOL_IPV6, name),
     };
     Ok(OptionValue::Number(number))
 }
 
 /// The packet size of the route, if the socket has one.
-fn path_mtu(host: &Host, stream: &Stream) -> Result<u32, Errno> {
+fn path_mtu(now: Instant, host: &mut Host, stream: &Stream) -> Result<u32, Errno> {
     let tcp = tcp_of(host, stream).ok_or(Errno::ENOTCONN)?;
     if stream.options.route_forgotten_at == Some(tcp.segs_out()) {
         return Err(Errno::ENOTCONN);
     }
-    Ok(tcp.path_mtu())
+    // The route may have been told what the connection does not heed.
+    let (own, remote) = (tcp.path_mtu(), tcp.remote().ip());
+    Ok(host.told_path_mtu(now, remote).map_or(own, |told| told.min(own)))
 }
 
 fn pmtu_number(how: PmtuDiscovery) -> i64 {

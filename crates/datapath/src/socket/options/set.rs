@@ -103,8 +103,10 @@ impl Setter<'_> {
             }
             SO_TIMESTAMP | SO_TIMESTAMPNS => self.timestamp(name, on)?,
             SO_RCVLOWAT => self.receive_low_water(value),
-            SO_TXREHASH if matches!(value, -1 | 1) => self.stream.options.rehashes = true,
-            SO_TXREHASH if value == 0 => self.stream.options.rehashes = false,
+            SO_TXREHASH if matches!(value, -1..=1) => {
+                let own = (value >= 0).then_some(on);
+                self.configure(|config| config.socket.txrehash = own);
+            }
             SO_ZEROCOPY if matches!(value, 0 | 1) => self.stream.options.zerocopy = on,
             SO_TXREHASH | SO_ZEROCOPY => return Err(Errno::EINVAL),
             SO_TIMESTAMPING => {
