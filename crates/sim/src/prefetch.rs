@@ -94,6 +94,7 @@ impl Partition {
         }
     }
 
+    /// Prefetches what is looked at first of a node, if there is one.
     pub fn prefetch_node(&self, index: u32) {
         if let Some(node) = self.nodes.get(index as usize) {
             prefetch(&node.wake);

@@ -83,11 +83,6 @@ impl StreamOptions {
     }
 }
 
-/// `SOCK_MIN_SNDBUF`.
-const MIN_SNDBUF: i64 = 4_608;
-/// `SOCK_MIN_RCVBUF`.
-const MIN_RCVBUF: i64 = 2_304;
-
 /// What is kept of an option's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {

@@ -397,6 +397,16 @@ pub enum SysctlError {
     Value(String),
 }
 
+/// `SOCK_MIN_SNDBUF`: room for two small segments.
+pub(crate) const MIN_SNDBUF: u32 = 4_608;
+/// `SOCK_MIN_RCVBUF`: room for one.
+pub(crate) const MIN_RCVBUF: u32 = 2_304;
+
+/// `SO_SNDBUF` and `SO_RCVBUF` are doubled.
+fn doubled(given: Option<NonZeroU32>, least: u32) -> Option<u32> {
+    given.map(|given| given.get().saturating_mul(2).max(least))
+}
+
 impl TcpConfig {
     /// `IP_TOS`: the DSCP, and the priority that goes with it (`__ip_sock_set_tos`).
     pub fn set_tos(&mut self, tos: u8) {
@@ -425,10 +435,16 @@ impl TcpConfig {
         }
     }
 
-    /// The size of a receive buffer that nobody has given: of `tcp_rmem`, or what `SO_RCVLOWAT` has to find room in
-    /// (`tcp_set_rcvlowat`).
-    pub(crate) fn usual_rcvbuf(&self) -> u32 {
-        self.sysctl.tcp_rmem[1].max(self.socket.rcvlowat.saturating_mul(2))
+    /// The size that a send buffer begins with (`sk_sndbuf`), bytes.
+    pub(crate) fn sndbuf(&self) -> u32 {
+        doubled(self.send_buffer, MIN_SNDBUF).unwrap_or(self.sysctl.tcp_wmem[1])
+    }
+
+    /// The same of a receive buffer (`sk_rcvbuf`). If nobody has given one, what `SO_RCVLOWAT` says has to find room in
+    /// it (`tcp_set_rcvlowat`).
+    pub(crate) fn rcvbuf(&self) -> u32 {
+        let usual = || self.sysctl.tcp_rmem[1].max(self.socket.rcvlowat.saturating_mul(2));
+        doubled(self.receive_buffer, MIN_RCVBUF).unwrap_or_else(usual)
     }
 
     /// A configuration for `profile` with that kernel's defaults.

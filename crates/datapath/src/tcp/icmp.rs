@@ -69,6 +69,7 @@ enum Meaning {
     /// Something is wrong; `revert`: timeouts so far were the fault of the route (RFC 6069).
     Error { error: SocketError, revert: bool },
 }
+
 /// IPv6's minimum MTU.
 const MTU_MIN_V6: u32 = 1_280;
 
@@ -116,15 +117,17 @@ impl IcmpError {
         match self.meaning() {
             Meaning::Nothing => None,
             Meaning::TooBig => Some((SocketError::MessageSize, true)),
-            Meaning::Error { error, .. } => {
-                let soft = match (self.ipv6, self.kind) {
-                    (false, kind::UNREACHABLE) => matches!(self.code, 0 | 1 | 5 | 11 | 12),
-                    (false, kind) => kind == kind::TIME_EXCEEDED,
-                    (true, kind_v6::UNREACHABLE) => matches!(self.code, 0 | 2 | 3),
-                    (true, kind) => kind == kind_v6::TIME_EXCEEDED,
-                };
-                Some((error, !soft))
-            }
+            Meaning::Error { error, .. } => Some((error, !self.is_soft())),
+        }
+    }
+
+    /// Of an error: it may pass.
+    fn is_soft(self) -> bool {
+        match (self.ipv6, self.kind) {
+            (false, kind::UNREACHABLE) => matches!(self.code, 0 | 1 | 5 | 11 | 12),
+            (false, kind) => kind == kind::TIME_EXCEEDED,
+            (true, kind_v6::UNREACHABLE) => matches!(self.code, 0 | 2 | 3),
+            (true, kind) => kind == kind_v6::TIME_EXCEEDED,
         }
     }
 
@@ -136,9 +139,7 @@ impl IcmpError {
     /// A half-open passive connection is given up for it.
     pub fn ends_request(self) -> bool {
         if self.ipv6 {
-            // What is fatal (`icmpv6_err_convert`).
-            return self.kind == kind_v6::PARAMETER_PROBLEM
-                || (self.kind == kind_v6::UNREACHABLE && !matches!(self.code, 0 | 2 | 3));
+            return matches!(self.meaning(), Meaning::Error { .. }) && !self.is_soft();
         }
         matches!(self.kind, kind::PARAMETER_PROBLEM | kind::TIME_EXCEEDED)
             || (self.kind == kind::UNREACHABLE && matches!(self.code, 0 | 1))

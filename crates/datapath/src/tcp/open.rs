@@ -34,10 +34,8 @@ pub struct Endpoints {
     pub local: SocketAddr,
     /// The peer's.
     pub remote: SocketAddr,
-    /// MTU of the path, bytes.
+    /// MTU of the path, by which our MSS is advertised, too (`ipv4_default_advmss`), bytes.
     pub mtu: u32,
-    /// MTU of the route, by which our MSS is advertised, bytes.
-    pub advertised_mtu: u32,
     /// Initial sequence number.
     pub iss: Seq,
     /// The route has the feature `ecn` (`RTAX_FEATURE_ECN`).
@@ -50,14 +48,14 @@ impl Connection {
     /// A connection that does not do anything yet.
     pub(super) fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
-        let mut advmss = ends.advertised_mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
+        let mut advmss = ends.mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
         if let Some(by_route) = ends.route.advmss {
             advmss = by_route.get();
         }
         if let Some(own) = config.max_segment {
             advmss = advmss.min(own.get().into());
         }
-        let (sndbuf, rcvbuf) = (usual_sndbuf(&config), usual_rcvbuf(&config));
+        let (sndbuf, rcvbuf) = (config.sndbuf(), config.rcvbuf());
         let profile = &config.profile;
         let init_cwnd = ends.route.initcwnd.map_or(profile.init_cwnd, NonZeroU32::get);
         let rto = profile.timeout_init_ms;
@@ -219,21 +217,3 @@ impl Connection {
 fn initial_ssthresh(config: &TcpConfig) -> u32 {
     config.initial_ssthresh.map_or(INFINITE_SSTHRESH, NonZeroU32::get)
 }
-
-fn usual_sndbuf(config: &TcpConfig) -> u32 {
-    doubled(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF)
-}
-
-fn usual_rcvbuf(config: &TcpConfig) -> u32 {
-    doubled(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF)
-}
-
-/// `SO_SNDBUF` and `SO_RCVBUF` are doubled.
-fn doubled(option: Option<NonZeroU32>, default: u32, least: u32) -> u32 {
-    option.map_or(default, |own| own.get().saturating_mul(2).max(least))
-}
-
-/// `SOCK_MIN_SNDBUF`: room for two small segments.
-const MIN_SNDBUF: u32 = 4_608;
-/// `SOCK_MIN_RCVBUF`: room for one.
-const MIN_RCVBUF: u32 = 2_304;

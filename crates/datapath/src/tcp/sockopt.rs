@@ -2,6 +2,7 @@
 //! (`do_tcp_setsockopt`, `tcp_ioctl`).
 
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
+use super::config::MIN_RCVBUF;
 use super::info::TcpInfo;
 use super::rtt::MinRtt;
 use super::state::State;
@@ -12,9 +13,6 @@ use crate::units::Instant;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::num::NonZeroU32;
 use std::sync::Arc;
-
-/// `SOCK_MIN_RCVBUF`: half of it is the smallest window clamp.
-const MIN_RCVBUF: u32 = 2_304;
 
 /// `TCP_MSS_DEFAULT`.
 const MSS_DEFAULT: u32 = 536;
@@ -203,7 +201,6 @@ impl TcpInfo {
             local: nowhere,
             remote: nowhere,
             mtu: 0,
-            advertised_mtu: 0,
             iss: Seq(0),
             ecn: false,
             route: RouteMetrics::default(),

@@ -193,7 +193,7 @@ impl Connection {
         if due {
             self.retransmit_syn_ack(cx);
             self.accurate_syn_ack_timeout();
-            self.handshake_timeout();
+            self.syn_ack_timeout();
         }
         self.note_timeout(first_sent.unwrap_or(cx.now));
         self.arm_request_timer(cx.now);
@@ -206,13 +206,10 @@ impl Connection {
         self.reset_xmit_timer(Pending::Retransmit, timeout, now);
     }
 
-    /// A SYN or SYN-ACK timed out: no window to reduce, but the loss is remembered.
-    fn handshake_timeout(&mut self) {
+    /// The SYN-ACK of a request timed out: no window to reduce, but the loss is remembered.
+    fn syn_ack_timeout(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
         self.rec.undo_retrans = self.rec.undo_retrans.max(0);
-        if self.state == State::SynSent {
-            self.ecn_queue_cwr();
-        }
         self.rec.retrans_out = 0;
         if let Some(head) = self.queue.rtx_head() {
             self.queue.get_mut(head).sacked &= !super::skb::tag::RETRANS;

@@ -220,11 +220,6 @@ impl Connection {
     /// Sends a header without payload and without an owner.
     pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         let ecn = self.ecn_of_control();
-        self.control_out_as(tcp, ecn, cx);
-    }
-
-    /// The same with a codepoint of its own.
-    pub(super) fn control_out_as(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) {
         let mut packet = self.control_packet(tcp, ecn, cx);
         cx.egress.transmit(cx.now, &mut packet);
     }

@@ -46,17 +46,11 @@ impl Host {
             route.mtu_locked = path.locked;
         }
         let iss = initial_sequence_number(self.tcp_stack().secret, now, local, remote);
-        // What ICMP has told narrows what is advertised as well (`ipv4_default_advmss`).
-        Endpoints { local, remote, mtu, advertised_mtu: mtu, iss, ecn, route }
+        Endpoints { local, remote, mtu, iss, ecn, route }
     }
 
-    /// What ICMP has told about the path to `remote`, bytes.
-    pub(crate) fn told_path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
-        self.path_mtu(now, remote).map(|path| path.bytes)
-    }
-
-    /// The same, and whether it may become narrower.
-    pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<PathMtu> {
+    /// What ICMP has told about the path to `remote`.
+    pub(crate) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<PathMtu> {
         let paths = &mut self.tcp_stack().learnt.as_mut()?.path_mtus;
         let &(path, until) = paths.get(&remote)?;
         if until <= now {

@@ -11,7 +11,7 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::options::{LINGER_LEN, number_of_length, told_linger};
-use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::config::{MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
 use crate::units::{Duration, Instant};
 
 /// Options of a UDP socket.
@@ -52,8 +52,6 @@ impl Default for Plain {
     }
 }
 
-/// `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`.
-const LEAST_BUFFERS: [u32; 2] = [4_608, 2_304];
 /// `net.core.wmem_max`, `net.core.rmem_max`.
 const BUFFER_MAX: u32 = 212_992;
 /// `IP_DEFAULT_TTL`.
@@ -189,8 +187,8 @@ impl DatagramSocket {
         let own = &mut self.settings;
         let doubled = |least: u32| ((value as u32).min(BUFFER_MAX) * 2).max(least);
         match (level, name) {
-            (SOL_SOCKET, SO_SNDBUF) => own.send_buffer = doubled(LEAST_BUFFERS[0]),
-            (SOL_SOCKET, SO_RCVBUF) => own.receive_buffer = doubled(LEAST_BUFFERS[1]),
+            (SOL_SOCKET, SO_SNDBUF) => own.send_buffer = doubled(MIN_SNDBUF),
+            (SOL_SOCKET, SO_RCVBUF) => own.receive_buffer = doubled(MIN_RCVBUF),
             (SOL_SOCKET, SO_RCVLOWAT) => {
                 let value = if value < 0 { i32::MAX as u32 } else { (value as u32).max(1) };
                 own.plain.receive_low_water = value;

@@ -1,6 +1,6 @@
 //! `getsockopt(2)` (`sk_getsockopt`, `do_tcp_getsockopt`, `do_ip_getsockopt`).
 
-use super::{MIN_RCVBUF, MIN_SNDBUF, state_of};
+use super::state_of;
 use crate::host::Host;
 use crate::socket::answer::CcInfo;
 use crate::socket::errno::Errno;
@@ -9,7 +9,7 @@ use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
-use crate::tcp::config::{Linger2, PmtuDiscovery, TcpConfig};
+use crate::tcp::config::{Linger2, PmtuDiscovery};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
 use crate::tcp::timer::HZ;
@@ -40,12 +40,11 @@ pub(super) fn socket_value(
         }
         SO_REUSEADDR => options.reuse_address.into(),
         SO_REUSEPORT => options.reuse_port.into(),
-        SO_SNDBUF => tcp_of(host, stream).map_or_else(
-            || buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF),
-            |tcp| tcp.sndbuf().into(),
-        ),
+        SO_SNDBUF => {
+            tcp_of(host, stream).map_or_else(|| config.sndbuf(), Connection::sndbuf).into()
+        }
         SO_RCVBUF => {
-            tcp_of(host, stream).map_or_else(|| receive_buffer(config), |tcp| tcp.rcvbuf().into())
+            tcp_of(host, stream).map_or_else(|| config.rcvbuf(), Connection::rcvbuf).into()
         }
         SO_KEEPALIVE => config.keepalive.into(),
         SO_OOBINLINE => config.socket.oob_inline.into(),
@@ -86,22 +85,12 @@ pub(in crate::socket) fn told_linger(seconds: u32) -> u32 {
     if seconds > i32::MAX as u32 { (i64::MAX / i64::from(HZ)) as u32 } else { seconds }
 }
 
-/// A buffer's size before there is a connection.
-fn buffer(given: Option<NonZeroU32>, default: u32, least: i64) -> i64 {
-    given.map_or(default.into(), |given| (i64::from(given.get()) * 2).max(least))
-}
-
-/// The receive buffer's size before there is a connection: `SO_RCVLOWAT` has made it larger.
-fn receive_buffer(config: &TcpConfig) -> i64 {
-    buffer(config.receive_buffer, config.usual_rcvbuf(), MIN_RCVBUF)
-}
-
 /// `SO_MEMINFO` (`sk_get_meminfo`).
 fn memory(host: &Host, stream: &Stream) -> [u32; 9] {
     let mut memory = [0; 9];
     let config = &stream.config;
-    memory[1] = receive_buffer(config) as u32;
-    memory[3] = buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF) as u32;
+    memory[1] = config.rcvbuf();
+    memory[3] = config.sndbuf();
     if let Some(tcp) = tcp_of(host, stream) {
         memory[0] = tcp.rmem_alloc();
         memory[1] = tcp.rcvbuf();
@@ -252,7 +241,7 @@ fn path_mtu(now: Instant, host: &mut Host, stream: &Stream) -> Result<u32, Errno
     }
     // The route may have been told what the connection does not heed.
     let (own, remote) = (tcp.path_mtu(), tcp.remote().ip());
-    Ok(host.told_path_mtu(now, remote).map_or(own, |told| told.min(own)))
+    Ok(host.path_mtu(now, remote).map_or(own, |told| told.bytes.min(own)))
 }
 
 fn pmtu_number(how: PmtuDiscovery) -> i64 {

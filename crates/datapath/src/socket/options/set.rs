@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{Kept, MIN_RCVBUF, MIN_SNDBUF, kept, state_of};
+use super::{Kept, kept, state_of};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -148,28 +148,28 @@ impl Setter<'_> {
 
     /// `SO_SNDBUF`: doubled, and no longer tuned.
     fn send_buffer(&mut self, value: i64) {
-        let doubled = (value * 2).max(MIN_SNDBUF) as u32;
         // Zero is given as well, and is not "autotuned".
         let given = NonZeroU32::new((value as u32).max(1));
         self.configure(|config| config.send_buffer = given);
+        let sndbuf = self.stream.config.sndbuf();
         self.with_tcp(|tcp, cx| {
-            tcp.set_sndbuf(doubled);
+            tcp.set_sndbuf(sndbuf);
             tcp.lowat_changed(cx);
         });
     }
 
     fn receive_buffer(&mut self, value: i64) {
-        let doubled = (value * 2).max(MIN_RCVBUF) as u32;
         let given = NonZeroU32::new((value as u32).max(1));
         self.configure(|config| config.receive_buffer = given);
-        self.with_tcp(|tcp, _| tcp.set_rcvbuf(doubled));
+        let rcvbuf = self.stream.config.rcvbuf();
+        self.with_tcp(|tcp, _| tcp.set_rcvbuf(rcvbuf));
     }
 
     fn receive_low_water(&mut self, value: i64) {
         let value = if value < 0 { i64::from(i32::MAX) } else { value.max(1) };
         let config = &self.stream.config;
         let cap = match config.receive_buffer {
-            Some(given) => ((i64::from(given.get()) * 2).max(MIN_RCVBUF) / 2) as u32,
+            Some(_) => config.rcvbuf() / 2,
             None => config.sysctl.tcp_rmem[2] >> 1,
         };
         let lowat = value.min(cap.into()) as u32;

@@ -1,6 +1,5 @@
 //! Options at level `SOL_TCP` that are numbers (`do_tcp_setsockopt`).
 
-use super::MIN_RCVBUF;
 use super::set::Setter;
 use crate::host::SOMAXCONN;
 use crate::socket::errno::Errno;
@@ -8,7 +7,7 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::stream::Phase;
 use crate::tcp::Connection;
-use crate::tcp::config::Linger2;
+use crate::tcp::config::{Linger2, MIN_RCVBUF};
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
 use crate::tcp::timer::{HZ, TIMEOUT_MIN};
@@ -153,7 +152,7 @@ impl Setter<'_> {
         if value == 0 && self.state() != State::Close {
             return Err(Errno::EINVAL);
         }
-        let clamp = if value == 0 { 0 } else { value.max(MIN_RCVBUF / 2) as u32 };
+        let clamp = if value == 0 { 0 } else { value.max((MIN_RCVBUF / 2).into()) as u32 };
         self.configure(|config| config.socket.window_clamp = NonZeroU32::new(clamp));
         self.with_tcp(|tcp, _| tcp.set_window_clamp(clamp));
         Ok(())

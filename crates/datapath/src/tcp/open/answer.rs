@@ -100,10 +100,10 @@ impl Connection {
         }
         self.snd.nonagle = nagle::asked(&self.config);
         if self.config.send_buffer != before.send_buffer {
-            self.snd.sndbuf = super::usual_sndbuf(&self.config);
+            self.snd.sndbuf = self.config.sndbuf();
         }
         if self.config.receive_buffer != before.receive_buffer {
-            self.rcv.rcvbuf = super::usual_rcvbuf(&self.config);
+            self.rcv.rcvbuf = self.config.rcvbuf();
         }
     }
 

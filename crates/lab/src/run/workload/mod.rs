@@ -16,16 +16,17 @@ use apps::AppReport;
 use datapath::fib::{Decision, RouteKey};
 use datapath::node::Port;
 use datapath::packet::protocol;
+use datapath::tcp::config::TcpConfig;
 use datapath::units::Instant;
 use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::build::Built;
 use super::config;
+use crate::plan::Plan;
 use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::Chooser;
 use crate::plan::workload::{Arrivals, Asking, WorkloadPlan};
-use crate::plan::{NodePlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
 use app::{Notes, Received, Sender, Sent, Sink, Source};
 use asks::{Answers, Part};
@@ -113,9 +114,14 @@ pub fn add(
 }
 
 impl Building<'_> {
-    fn node(&self, host: usize) -> (NodeId, &NodePlan) {
-        let node = self.workload.hosts[host];
-        (self.nodes[node], &self.plan.nodes[node])
+    fn node(&self, host: usize) -> NodeId {
+        self.nodes[self.workload.hosts[host]]
+    }
+
+    /// How the connections of a host are configured that send with `tos`.
+    fn config(&self, host: usize, tos: u8) -> Result<TcpConfig, String> {
+        let node = &self.plan.nodes[self.workload.hosts[host]];
+        config::tcp(node, &self.workload.like, self.listeners[host].ip(), tos)
     }
 
     /// On each host a program that sends and one that receives.
@@ -124,16 +130,11 @@ impl Building<'_> {
         let jobs = generate::jobs(workload, &self.chooser, seed, self.index)?;
         let (mut senders, mut sent, mut received) = (Vec::new(), Vec::new(), Vec::new());
         for (host, jobs) in jobs.into_iter().enumerate() {
-            let (id, node) = self.node(host);
+            let id = self.node(host);
             let notes = Notes::default();
             let sink = Sink {
                 local: self.listeners[host],
-                config: config::tcp(
-                    node,
-                    &workload.like,
-                    self.listeners[host].ip(),
-                    workload.like.reply_tos,
-                )?,
+                config: self.config(host, workload.like.reply_tos)?,
                 notes: Arc::clone(&notes),
                 open: BTreeMap::new(),
                 listener: None,
@@ -159,12 +160,7 @@ impl Building<'_> {
                 source,
                 addresses: Arc::clone(&self.listeners),
                 local: self.listeners[host].ip(),
-                config: config::tcp(
-                    node,
-                    &workload.like,
-                    self.listeners[host].ip(),
-                    workload.like.tos,
-                )?,
+                config: self.config(host, workload.like.tos)?,
                 full: Arc::clone(&self.full),
                 notes: Arc::clone(&notes),
                 writing: BTreeMap::new(),
@@ -189,17 +185,12 @@ impl Building<'_> {
         });
         let mut answers = Vec::new();
         for host in 0..workload.hosts.len() {
-            let (id, node) = self.node(host);
+            let id = self.node(host);
             let notes = Notes::default();
             let server = asks::Server {
                 host,
                 local: self.listeners[host],
-                config: config::tcp(
-                    node,
-                    &workload.like,
-                    self.listeners[host].ip(),
-                    workload.like.tos,
-                )?,
+                config: self.config(host, workload.like.tos)?,
                 request_bytes: asking.bytes,
                 clients: Arc::clone(&known),
                 dialogues: BTreeMap::new(),
@@ -213,7 +204,7 @@ impl Building<'_> {
         let begin = Instant::ZERO + workload.start;
         let (mut clients, mut parts) = (Vec::new(), Vec::new());
         for &host in &workload.clients {
-            let (id, node) = self.node(host);
+            let id = self.node(host);
             let notes = Notes::default();
             let place = |place| {
                 let requests = Requests::new(workload, &self.chooser, drawn_by, host, place)?;
@@ -223,12 +214,7 @@ impl Building<'_> {
                 places: (0..asking.concurrency as usize).filter_map(place).collect(),
                 local: self.listeners[host].ip(),
                 addresses: Arc::clone(&self.listeners),
-                config: config::tcp(
-                    node,
-                    &workload.like,
-                    self.listeners[host].ip(),
-                    workload.like.reply_tos,
-                )?,
+                config: self.config(host, workload.like.reply_tos)?,
                 request_bytes: asking.bytes,
                 think: asking.think,
                 stop: Instant::ZERO + workload.stop,
