@@ -2,6 +2,7 @@
 //! nobody answers any more. All that was written arrives, and nothing stays for ever.
 
 use datapath::socket::{Syscall, number};
+use datapath::tcp::Connection;
 use datapath::tcp::state::State;
 use datapath::units::Duration;
 
@@ -28,15 +29,15 @@ const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 
 /// Lets everything come to its end.
 pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
-    let alive = alive(bench);
-    if be_honest(bench, setup)? {
+    let mut alive = alive(bench);
+    if be_honest(bench, setup, &mut alive)? {
         alive.iter().try_for_each(|alive| check_delivered(bench, alive))?;
     }
     if let Some(window) = setup.silence {
         fall_silent(bench, window)?;
     }
     close_all(bench)?;
-    be_honest(bench, setup)?;
+    be_honest(bench, setup, &mut [])?;
     bench.pass(SILENCE)?;
     let left: Vec<_> = bench.host.tcp_sockets().collect();
     if left.is_empty() {
@@ -50,9 +51,9 @@ struct Alive {
     at: usize,
     /// How many segments it has sent so far.
     segments: u64,
-    /// Its timeout has doubled up to the longest one: if its application has closed it, it gives up when it
-    /// would next ask for a window (`tcp_probe_timer`, `tcp_orphan_retries`). Or it does so by a time of
-    /// its own.
+    /// Its timeout was the longest one, as it has doubled, or the first answer after minutes was to something
+    /// that was sent once: if its application has closed it, it gives up when it would next ask for a window
+    /// (`tcp_probe_timer`, `tcp_orphan_retries`). Or it does so by a time of its own.
     is_weary: bool,
 }
 
@@ -62,23 +63,28 @@ fn alive(bench: &Bench) -> Vec<Alive> {
         state.is_some_and(|it| it.is_synchronized() && it != State::TimeWait)
     };
     let flows = (0..bench.flows.len()).filter(can_send);
-    let alive = |at: usize| {
-        let tcp = bench.connection(at)?;
-        let info = tcp.info(bench.now);
-        let longest_ms = u64::from(bench.host.tcp_defaults().sysctl.tcp_rto_max_ms);
-        let timeout_us = u64::from(info.rto) << info.backoff.min(20);
-        // `TCP_USER_TIMEOUT` counts from the first probe of a closed window until one takes the first
-        // segment whole (`tcp_probe_timer`, `tcp_ack_probe`), which honest peers need not open.
-        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms.is_some();
-        let is_weary = timeout_us >= 1_000 * longest_ms || is_in_a_hurry;
+    let alive = |at| {
+        let is_weary = is_weary(bench, at)?;
         Some(Alive { at, segments: bench.flows[at].segments, is_weary })
     };
     flows.filter_map(alive).collect()
 }
 
+/// Whether a connection is near its patience's end; `None` where there is none.
+fn is_weary(bench: &Bench, at: usize) -> Option<bool> {
+    let tcp = bench.connection(at)?;
+    let info = tcp.info(bench.now);
+    let longest_ms = u64::from(bench.host.tcp_defaults().sysctl.tcp_rto_max_ms);
+    let timeout_us = u64::from(info.rto) << info.backoff.min(20);
+    // `TCP_USER_TIMEOUT` counts from the first probe of a closed window until one takes the first
+    // segment whole (`tcp_probe_timer`, `tcp_ack_probe`), which honest peers need not open.
+    let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms.is_some();
+    Some(timeout_us >= 1_000 * longest_ms || is_in_a_hurry)
+}
+
 /// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
 /// more happened.
-fn be_honest(bench: &mut Bench, setup: &Setup) -> Result<bool, Broken> {
+fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [Alive]) -> Result<bool, Broken> {
     let mut idle = Duration::ZERO;
     let mut so_far = progress(bench);
     for _ in 0..MAX_TURNS {
@@ -90,6 +96,9 @@ fn be_honest(bench: &mut Bench, setup: &Setup) -> Result<bool, Broken> {
         }
         for at in answered {
             answer(bench, at, setup)?;
+        }
+        for alive in &mut *alive {
+            alive.is_weary |= is_weary(bench, alive.at) == Some(true);
         }
         read_all(bench)?;
         if core::mem::replace(&mut so_far, progress(bench)) != so_far {
@@ -141,8 +150,10 @@ fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), Broken> {
     bench.segment(&Segment { len: 0, from: From::Next, ..answer })
 }
 
-/// An ACK of all that came.
+/// An ACK of all that came, signed where the host wants that by now, whatever it has sent so far.
 fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
+    let has_key = |tcp: &Connection| !tcp.config().socket.md5.is_empty();
+    let signed = bench.connection(at).map_or(bench.flows[at].signs, has_key);
     Segment {
         flow: (bench.flows.len() - 1 - at) as u16,
         flags: flag::ACK,
@@ -150,7 +161,7 @@ fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
         acks: Acks::All,
         window,
         stamps: Some(Stamps::default()),
-        signed: bench.flows[at].signs.then_some(true),
+        signed: signed.then_some(true),
         ..Segment::default()
     }
 }
