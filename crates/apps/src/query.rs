@@ -95,9 +95,10 @@ impl QueryClient {
 
     fn on_data(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
         self.report.receive(cx.now, bytes);
+        let complete = self.legs.len() == self.ends.len();
         let leg = &mut self.legs[index];
         leg.to_read = leg.to_read.saturating_sub(bytes);
-        if leg.to_read == 0 && self.legs.iter().all(|leg| leg.to_read == 0) {
+        if leg.to_read == 0 && complete && self.legs.iter().all(|leg| leg.to_read == 0) {
             self.answered(cx);
         }
     }

@@ -45,6 +45,14 @@ enum Pace {
 /// Bytes that leave at one opportunity (Mahimahi, USENIX ATC 2015: `PACKET_SIZE`).
 pub const OPPORTUNITY: u32 = 1500;
 
+/// Whether steps begin at time zero, follow each other, and end before the period does.
+fn in_order<T>(steps: &[(Duration, T)], period: Option<Duration>) -> bool {
+    let times = || steps.iter().map(|(at, _)| *at);
+    times().next().is_none_or(|first| first == Duration::ZERO)
+        && times().is_sorted_by(|earlier, later| earlier < later)
+        && period.is_none_or(|period| times().last().unwrap_or(Duration::ZERO) < period)
+}
+
 impl Schedule {
     /// Rates and delays from certain times on, in order, the first at time zero. With a `period` it
     /// begins again after that, which is later than all steps.
@@ -56,13 +64,8 @@ impl Schedule {
         delays: &[(Duration, Duration)],
         period: Option<Duration>,
     ) -> Self {
-        let in_order = |times: Vec<Duration>| {
-            times.first().is_none_or(|first| *first == Duration::ZERO)
-                && times.windows(2).all(|pair| pair[0] < pair[1])
-                && period.is_none_or(|period| times.last().is_none_or(|last| *last < period))
-        };
-        assert!(in_order(rates.iter().map(|(at, _)| *at).collect()), "rates in order of time");
-        assert!(in_order(delays.iter().map(|(at, _)| *at).collect()), "delays in order of time");
+        assert!(in_order(rates, period), "rates in order of time");
+        assert!(in_order(delays, period), "delays in order of time");
         let mut sum = 0;
         let mut steps: Vec<(u64, Rate, u128)> = Vec::with_capacity(rates.len());
         for (at, rate) in rates {
@@ -95,8 +98,12 @@ impl Schedule {
 
     /// The same, with delays that change too, in order, the first at time zero. They come once, at their
     /// times, however often the rest begins again.
+    ///
+    /// # Panics
+    /// Times out of order.
     #[must_use]
     pub fn with_delays(self, delays: &[(Duration, Duration)]) -> Self {
+        assert!(in_order(delays, None), "delays in order of time");
         let delays = delays.iter().map(|(at, delay)| (at.as_nanos(), *delay)).collect();
         Self { delays, delay_period: NEVER, ..self }
     }

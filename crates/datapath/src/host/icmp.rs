@@ -64,15 +64,24 @@ impl Icmpd {
 }
 
 impl Host {
-    /// Opens a ping socket: echo requests out, replies in.
+    /// Opens a ping socket, with an identifier that no other has (`ping_get_port`): echo requests out, replies in.
+    ///
+    /// # Panics
+    /// With 65,535 of them.
     pub fn ping_open(&mut self, now: Instant) -> SocketId {
         self.begin_syscall(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
         let icmp = self.icmp.get_or_insert_default();
-        icmp.next_ident = icmp.next_ident.wrapping_add(1);
-        icmp.pings.retain(|(_, other)| *other != id);
+        let is_free = |ident: &u16| icmp.pings.iter().all(|(taken, _)| taken != ident);
+        let mut next = (1..=u16::MAX).map(|ahead| icmp.next_ident.wrapping_add(ahead));
+        icmp.next_ident = next.find(is_free).expect("a host has fewer than 65,535 ping sockets");
         icmp.pings.push((icmp.next_ident, id));
         self.sockets.id(id)
+    }
+
+    /// Its identifier is free again.
+    pub(super) fn forget_ping(&mut self, id: u32) {
+        self.icmp.get_or_insert_default().pings.retain(|(_, other)| *other != id);
     }
 
     /// Sends an echo request with `len` bytes of payload and this TOS byte.

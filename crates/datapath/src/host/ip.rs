@@ -220,7 +220,7 @@ impl Host {
     fn forward(&mut self, now: Instant, index: u16, place: &mut Packet) -> Rx {
         let mtu = self.ports[usize::from(index)].config.mtu;
         let large = too_big(place, mtu);
-        if large && may_not_pass(place) {
+        if large && may_not_pass(place) && place.network.ttl() > 1 {
             self.refuse_large(now, mtu, place.take());
             return Rx::Taken;
         }

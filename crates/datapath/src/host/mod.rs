@@ -168,7 +168,8 @@ impl Host {
     /// Adds an interface; its addresses become local, their prefixes on-link
     /// (`inet_insert_ifa`).
     pub fn add_port(&mut self, config: PortConfig) -> Port {
-        let index = u16::try_from(self.ports.len()).expect("a host has at most 65536 ports");
+        let index = u16::try_from(self.ports.len()).ok().filter(|index| *index != LOOPBACK);
+        let index = index.expect("a host has at most 65,535 ports");
         for &(address, prefix_len) in &config.addresses {
             self.install(Route::local(address, index));
             let network = Prefix::containing(address, prefix_len).expect("a length of its family");

@@ -329,7 +329,7 @@ impl Host {
                 let key = (socket.local.port(), socket.local.ip());
                 self.sockets.udp.remove(&key);
             }
-            Some(Socket::Ping(_)) => {}
+            Some(Socket::Ping(_)) => self.forget_ping(slot),
             _ => return Err(SocketError::WrongKind),
         }
         self.sockets.remove(slot);

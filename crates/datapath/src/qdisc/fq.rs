@@ -385,7 +385,8 @@ impl Fq {
         flow.credit -= len as i32;
         self.lists.spend(len);
         let mut enforced = self.config.pacing && self.config.maxrate != u64::MAX;
-        if !set_by_sender {
+        // Without pacing credits are of bytes alone (`goto out` of `fq_dequeue`).
+        if self.config.pacing && !set_by_sender {
             if self.config.maxrate <= self.config.low_rate_threshold {
                 flow.credit = 0;
             } else {

@@ -73,12 +73,14 @@ struct Average {
 }
 
 /// The even spacing of marks (`struct red_parms`, `qcount`, `qR`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MarkChance {
     /// The probability at `max`, in parts of 2³².
     at_max: u32,
     /// `max - min`, at least 1.
     range: u32,
+    /// `at_max` for each byte over `min`, at least 1 (the reciprocal of `max_P_reciprocal`).
+    per_byte: u32,
     /// Packets since the last mark; -1 outside the range.
     count: i32,
     /// The random length of the current spacing.
@@ -205,11 +207,10 @@ impl Red {
         let mut due = self.next_adaptation.unwrap_or(now + ADAPTATION_PERIOD);
         while due <= now {
             let mean = self.average.at(&self.config, due) >> self.config.wlog;
-            let before = self.chance.at_max;
+            let before = self.chance;
             self.chance.adapt(&self.config, mean);
             // Once nothing moves any more, the rest of a long silence is passed over.
-            let settled =
-                self.chance.at_max == before && self.average.is_settled(&self.config, due);
+            let settled = self.chance == before && self.average.is_settled(&self.config, due);
             let silence = if settled { now - due } else { Duration::ZERO };
             let passed_over = silence.as_nanos() / ADAPTATION_PERIOD.as_nanos();
             due += ADAPTATION_PERIOD * (passed_over + 1);
@@ -261,7 +262,7 @@ impl MarkChance {
                 .wrapping_mul(range),
             given => given,
         };
-        Self { at_max, range, count: -1, random: 0 }
+        Self { at_max, range, per_byte: (at_max / range).max(1), count: -1, random: 0 }
     }
 
     /// Between the thresholds, `over` bytes above `min`: true if this packet is marked.
@@ -282,7 +283,7 @@ impl MarkChance {
     /// A uniform value below the reciprocal of the probability per byte over `min`
     /// (`red_random`).
     fn draw(&self, rng: &mut Rng) -> u32 {
-        rng.next_u32() / (self.at_max / self.range).max(1)
+        rng.next_u32() / self.per_byte
     }
 
     /// `red_adaptative_algo`: up by at most 1 %, down by a tenth, between 1 % and 50 %, so that
@@ -295,6 +296,9 @@ impl MarkChance {
         } else if mean < low && self.at_max >= ONE_PERCENT {
             self.at_max = self.at_max / 10 * 9;
         }
+        // Here, not where RED is set up, to the nearest (`DIV_ROUND_CLOSEST`).
+        let nearest = (u64::from(self.at_max) + u64::from(self.range / 2)) / u64::from(self.range);
+        self.per_byte = (nearest as u32).max(1);
     }
 }
 

@@ -86,6 +86,7 @@ impl Connection {
             prior_packets: self.rec.packets_out,
             prior_delivered: self.rate.delivered,
             prior_lost: self.totals.lost,
+            was_reneging: self.rec.is_sack_reneg,
             flags,
             sacked: Sacked::default(),
             sample: RateSample {
@@ -189,7 +190,7 @@ impl Connection {
         self.rate.generate(
             sample,
             &mut self.window.app_limited,
-            self.rec.is_sack_reneg,
+            event.was_reneging,
             self.totals.lost,
             cx.now_us(),
             self.rtt.min.get_us(),

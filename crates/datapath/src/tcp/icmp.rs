@@ -266,7 +266,7 @@ impl Connection {
             if !self.is_sack() {
                 self.limit_reno_sacked();
             }
-            self.retransmit_without_congestion(cx);
+            self.retransmit_without_congestion(Cause::PathMtu, cx);
         }
     }
 }

@@ -186,6 +186,12 @@ impl Connection {
         self.rare.as_ref().map(|rare| rare.route).unwrap_or_default()
     }
 
+    /// The window that a connection begins with, and begins with again after it was idle (`tcp_init_cwnd`).
+    pub(super) fn init_cwnd(&self) -> u32 {
+        let by_route = self.route_metrics().initcwnd;
+        by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get)
+    }
+
     /// The congestion module begins (`tcp_init_congestion_control`).
     fn init_congestion_control(&mut self, cx: &mut Cx<'_>) {
         self.cc.fall_back(self.ecn.ok, self.ecn.accurate);
@@ -206,9 +212,7 @@ impl Connection {
             self.rto = fallback;
         }
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
-        let by_route = self.route_metrics().initcwnd;
-        let initial = by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get);
-        self.window.snd_cwnd = if handshake_lossy { 1 } else { initial };
+        self.window.snd_cwnd = if handshake_lossy { 1 } else { self.init_cwnd() };
         // A timeout in the handshake tells nothing (`tcp_init_metrics`).
         self.window.snd_ssthresh = initial_ssthresh(&self.config);
     }

@@ -437,7 +437,7 @@ impl Connection {
     /// The application did not fill the window for a whole timeout (`tcp_cwnd_application_limited`).
     fn cwnd_application_limited(&mut self, jiffies: u32) {
         if self.window.ca_state == CaState::Open && !self.snd.no_space {
-            let init = self.config.profile.init_cwnd;
+            let init = self.init_cwnd();
             let used = self.window.snd_cwnd_used.max(init.min(self.window.snd_cwnd));
             if used < self.window.snd_cwnd {
                 self.window.snd_ssthresh = self.current_ssthresh();
@@ -469,7 +469,7 @@ impl Connection {
         let mut cwnd = self.window.snd_cwnd;
         self.cwnd_event(CwndEvent::CwndRestart, cx);
         self.window.snd_ssthresh = self.current_ssthresh();
-        let floor = self.config.profile.init_cwnd.min(cwnd);
+        let floor = self.init_cwnd().min(cwnd);
         loop {
             idle -= self.rto as i32;
             if idle <= 0 || cwnd <= floor {

@@ -134,8 +134,7 @@ impl Connection {
             }
             self.enter_loss(cx);
             self.retransmit_skb(head, 1, Cause::ZeroWindowProbe, cx);
-            self.back_off(handshake, cx.now);
-            return;
+            return self.set_next_timeout(handshake, cx.now);
         }
         cx.mib.timeouts += 1;
         cx.event(
@@ -160,13 +159,18 @@ impl Connection {
             self.reset_xmit_timer(Pending::Retransmit, RESOURCE_PROBE_INTERVAL, cx.now);
             return;
         }
+        self.set_next_timeout(handshake, cx.now);
+    }
+
+    /// When what was sent again times out (`out_reset_timer` of `tcp_retransmit_timer`).
+    fn set_next_timeout(&mut self, handshake: bool, now: Instant) {
         if self.backs_off_linearly() {
             self.backoff = 0;
             self.set_rto();
-            let rto = self.clamped_rto(cx.now);
-            return self.reset_xmit_timer(Pending::Retransmit, rto, cx.now);
+            let rto = self.clamped_rto(now);
+            return self.reset_xmit_timer(Pending::Retransmit, rto, now);
         }
-        self.back_off(handshake, cx.now);
+        self.back_off(handshake, now);
     }
 
     /// A thin stream has too little in flight for fast retransmissions; it may ask for timeouts at

@@ -12,7 +12,7 @@ use crate::draw::circle;
 
 /// Rate of every link but the bottleneck, Mbit/s.
 const ACCESS_MBIT: u64 = 10_000;
-/// So many hosts of a side are at one router: it has 65,536 ports at most.
+/// So many hosts of a side are at one router: it has 65,535 ports at most.
 const HOSTS_MOST: u32 = 50_000;
 /// Delay of each link of a fat tree.
 const FAT_TREE_DELAY: Duration = Duration::from_micros(1);

@@ -34,7 +34,7 @@ impl Connection {
         let mut cleaned = Cleaned::default();
         let prior_sacked = self.rec.sacked_out;
         let fully_acked = self.remove_acked(&mut cleaned, event, cx);
-        if fully_acked {
+        if self.queue.rtx_head().is_none() {
             self.chrono_idle(cx.now);
         }
         // A receiver may discard what it has SACKed (RFC 2018 section 8): then the ACK stops right
@@ -52,6 +52,8 @@ impl Connection {
             && fully_acked
             && original
             && !event.flags.syn_acked
+            && !event.flags.ece
+            && !event.flags.dsacking
             && prior_sacked == 0
             && self.snd.una.bytes_since(event.prior_snd_una) < self.snd.mss
             && event.sample.prior_delivered.wrapping_add(1) == self.rate.delivered;
@@ -92,8 +94,8 @@ impl Connection {
         self.rec.retrans_out = 0;
     }
 
-    /// Takes records off the head of the queue as far as they are acknowledged. True: the last one
-    /// was acknowledged to its end.
+    /// Takes records off the head of the queue as far as they are acknowledged. False: of the last one only
+    /// a part was.
     fn remove_acked(
         &mut self,
         cleaned: &mut Cleaned,
@@ -104,14 +106,15 @@ impl Connection {
         while let Some(id) = self.queue.rtx_head() {
             let skb = *self.queue.get(id);
             let pcount = if skb.end_seq.after(self.snd.una) {
+                let trimmed = self.trim_head(id);
+                if trimmed == 0 {
+                    break;
+                }
                 fully_acked = false;
-                self.trim_head(id)
+                trimmed
             } else {
                 u32::from(skb.pcount)
             };
-            if pcount == 0 {
-                break;
-            }
             self.note_acked(&skb, pcount, cleaned, &mut event.flags);
             self.count_acked(&skb, pcount, event, cx);
             if !fully_acked {

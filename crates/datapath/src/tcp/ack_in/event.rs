@@ -20,6 +20,9 @@ pub(in crate::tcp) struct AckEvent {
     pub prior_delivered: u32,
     /// Segments marked lost before it.
     pub prior_lost: u32,
+    /// The receiver had discarded what it had SACKed, and recovery from that was not over
+    /// (`is_sack_reneg` of `tcp_ack`): what is measured now means nothing.
+    pub was_reneging: bool,
     /// What it did.
     pub flags: AckFlags,
     /// What its SACK blocks brought.

@@ -56,7 +56,9 @@ impl Connection {
         if let Some(ca_rtt_us) = ca_rtt_us.filter(|&us| !maybe_delayed || us <= minimum) {
             let window = self.config.sysctl.tcp_min_rtt_wlen * HZ;
             let jiffies = self.jiffies32(now);
-            self.rtt.min.sample(window, jiffies, ca_rtt_us);
+            // No time at all counts as a jiffy (`tcp_update_rtt_min`).
+            let least_us = if ca_rtt_us == 0 { 1_000_000 / HZ } else { ca_rtt_us };
+            self.rtt.min.sample(window, jiffies, least_us);
         }
         let rto_min_us = self.rto_min_us();
         self.rtt.sample(rtt_us, self.snd.una, self.snd.nxt, rto_min_us);

@@ -5,7 +5,7 @@ use crate::packet::{Packet, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::skb::Skb;
 use crate::tcp::{Connection, Cx, shared};
-use crate::trace::{CaState, Cause};
+use crate::trace::Cause;
 
 impl Connection {
     /// Sends the SYN of a Fast Open with as much of `payload` as fits, or with a request for a
@@ -149,20 +149,7 @@ impl Connection {
                 self.mark_skb_lost(id, Cause::Handshake, cx);
             }
         }
-        self.retransmit_without_congestion(cx);
-    }
-
-    /// Retransmits what is marked lost, though the network is not to blame
-    /// (`tcp_non_congestion_loss_retransmit`).
-    pub(in crate::tcp) fn retransmit_without_congestion(&mut self, cx: &mut Cx<'_>) {
-        if self.window.ca_state != CaState::Loss {
-            self.rec.high_seq = self.snd.nxt;
-            self.window.snd_ssthresh = self.current_ssthresh();
-            self.rec.prior_ssthresh = None;
-            self.rec.undo_marker = None;
-            self.set_ca_state(CaState::Loss, cx);
-        }
-        self.xmit_retransmit_queue(Cause::Handshake, cx);
+        self.retransmit_without_congestion(Cause::Handshake, cx);
     }
 
     /// A timeout of a Fast Open connection: three in a row, or giving up, mean a black hole

@@ -9,9 +9,6 @@ use crate::trace::{CaState, Cause, EventKind};
 impl Connection {
     /// `tcp_enter_recovery`.
     pub(in crate::tcp) fn enter_recovery(&mut self, ece: bool, cx: &mut Cx<'_>) {
-        if self.mtu_probe_lost(cx) {
-            return;
-        }
         if self.is_sack() {
             cx.mib.sack_recovery += 1;
         } else {
@@ -36,6 +33,19 @@ impl Connection {
             self.init_cwnd_reduction(cx);
             self.set_ca_state(CaState::Cwr, cx);
         }
+    }
+
+    /// Retransmits what is marked lost, though no congestion is to blame
+    /// (`tcp_non_congestion_loss_retransmit`).
+    pub(in crate::tcp) fn retransmit_without_congestion(&mut self, cause: Cause, cx: &mut Cx<'_>) {
+        if self.window.ca_state != CaState::Loss {
+            self.rec.high_seq = self.snd.nxt;
+            self.window.snd_ssthresh = self.current_ssthresh();
+            self.rec.prior_ssthresh = None;
+            self.rec.undo_marker = None;
+            self.set_ca_state(CaState::Loss, cx);
+        }
+        self.xmit_retransmit_queue(cause, cx);
     }
 
     /// `tcp_enter_loss`: a timeout, or reneging.

@@ -203,6 +203,10 @@ impl Connection {
             self.try_to_open(*flags, cx);
             return so_far;
         }
+        // A lost probe for the path MTU is no congestion.
+        if self.mtu_probe_lost(cx) {
+            return so_far;
+        }
         self.enter_recovery(flags.ece, cx);
         if !self.uses_rack() && do_lost {
             self.update_scoreboard(true, cx);
@@ -355,7 +359,7 @@ impl Connection {
         if !flags.sack_reneging || !flags.snd_una_advanced {
             return false;
         }
-        let half_rtt_ms = (self.rtt.srtt_us_8() >> 4) / 1_000;
+        let half_rtt_ms = (self.rtt.srtt_us_8() >> 4).div_ceil(1_000);
         let delay = half_rtt_ms.max(HZ / 100);
         self.reset_xmit_timer(super::timer::Pending::Retransmit, delay, cx.now);
         flags.set_xmit_timer = false;

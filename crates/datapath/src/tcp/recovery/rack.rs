@@ -164,7 +164,7 @@ impl Connection {
     pub(in super::super) fn rack_reo_timeout(&mut self, cx: &mut Cx<'_>) {
         let prior_in_flight = self.packets_in_flight();
         let lost_before = self.totals.lost;
-        let timeout_us = self.rack_detect_loss(cx);
+        self.rack_detect_loss(cx);
         if prior_in_flight != self.packets_in_flight() {
             if self.window.ca_state != CaState::Recovery {
                 self.enter_recovery(false, cx);
@@ -175,14 +175,9 @@ impl Connection {
             }
             self.xmit_retransmit_queue(Cause::Rack, cx);
         }
+        // What is still within the window waits for the next ACK, or the timeout.
         if self.pending != Pending::Retransmit {
-            match timeout_us {
-                Some(timeout_us) => {
-                    let ticks = timeout_us.div_ceil(1_000);
-                    self.reset_xmit_timer(Pending::Reorder, ticks, cx.now);
-                }
-                None => self.rearm_rto(cx.now),
-            }
+            self.rearm_rto(cx.now);
         }
     }
 

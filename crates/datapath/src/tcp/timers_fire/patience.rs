@@ -42,16 +42,14 @@ impl Connection {
         let sysctl = &self.config.sysctl;
         let own = self.config.socket.syn_retries.map(|retries| retries.get().into());
         let over = if handshake {
-            let limit = match (self.state, own) {
-                (State::SynSent, own) => {
-                    own.unwrap_or(sysctl.tcp_syn_retries) + sysctl.tcp_syn_linear_timeouts
-                }
-                (_, own) => own.unwrap_or(sysctl.tcp_synack_retries),
-            };
+            // Of crossing SYNs as well, whose connection is in SYN_RECV.
             let retries = own.unwrap_or(sysctl.tcp_syn_retries);
-            u32::from(self.retransmits) >= limit
-                || (self.state == State::SynSent
-                    && self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now))
+            let linear = match self.state {
+                State::SynSent => sysctl.tcp_syn_linear_timeouts,
+                _ => 0,
+            };
+            u32::from(self.retransmits) >= retries + linear
+                || self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now)
         } else {
             if self.retransmitted_too_long(sysctl.tcp_retries1, None, cx.now) {
                 self.suspect_black_hole_of_size(cx.now);
