@@ -7,7 +7,7 @@
 use super::port::{HostPort, PortConfig, SpareCutting};
 use crate::node::{Poll, Port, Rx};
 use crate::packet::Packet;
-use crate::qdisc::{Cx, Qdisc as _, Sched};
+use crate::qdisc::{Cx, Sched};
 use crate::reason::Reason;
 use crate::units::Instant;
 
@@ -141,9 +141,7 @@ impl Bridge {
     pub fn take_down(&mut self, now: Instant, port: Port) {
         self.begin(now);
         let mut cx = Cx { now, dropped: &mut self.dropped[usize::from(port.0)] };
-        let device = &mut self.ports[usize::from(port.0)];
-        device.set_up(false, &mut cx);
-        device.qdisc_mut().purge(&mut cx);
+        self.ports[usize::from(port.0)].set_up(false, &mut cx);
     }
 
     /// The time of the latest call.

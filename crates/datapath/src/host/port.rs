@@ -379,8 +379,8 @@ impl HostPort {
         is
     }
 
-    /// Takes the interface up or down. What a queue that goes down would let go is dropped
-    /// (`dev_deactivate`); what it holds back stays until the interface is up again.
+    /// Takes the interface up or down. What waits when it goes down is discarded, whenever its time, and
+    /// the qdisc counts it neither as sent nor as dropped (`dev_deactivate`, `qdisc_reset`).
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
         self.room.up = up;
         let mut segment = Packet::default();
@@ -388,9 +388,8 @@ impl HostPort {
             self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, core::mem::take(&mut segment));
         }
-        while !up && let Some(packet) = self.qdisc.dequeue(cx) {
-            self.stats.tx_dropped += 1;
-            cx.drop(Reason::LinkDown, packet);
+        if !up {
+            self.qdisc.purge(cx);
         }
     }
 

@@ -349,7 +349,10 @@ fn packets_in_a_queue_that_goes_down_are_dropped_with_a_reason() {
     receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     host.set_port_up(ms(0), Port(1), false);
     receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
-    assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::LinkDown; 2]);
+    assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::QueuePurge, Reason::LinkDown]);
+    let (port, stats) = (host.port(Port(1)), host.port(Port(1)).qdisc().stats());
+    assert_eq!((stats.packets, stats.drops), (0, 0), "the qdisc counts neither");
+    assert_eq!(port.stats.tx_dropped, 1, "the device only what comes later");
 }
 
 #[test]

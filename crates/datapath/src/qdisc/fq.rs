@@ -474,13 +474,16 @@ impl Qdisc for Fq {
     }
 
     fn purge(&mut self, cx: &mut Cx<'_>) {
-        let in_flows = self.flows.iter_mut().flat_map(|flow| flow.packets.drain(..));
+        let in_flows = self.flows.drain(..).flat_map(|flow| flow.packets);
         let in_flows = in_flows.map(|timed| timed.packet);
         for packet in self.internal.drain(..).chain(in_flows) {
             cx.drop(Reason::QueuePurge, packet);
         }
-        self.waiting = Backlog::default();
-        self.active = 0;
+        self.by_key.clear();
+        self.vacant.clear();
+        self.throttled.clear();
+        self.lists = Bands::default();
+        (self.watchdog, self.waiting, self.active) = (Instant::FAR_FUTURE, Backlog::default(), 0);
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -339,6 +339,9 @@ impl Qdisc for FqCodel {
 
     fn purge(&mut self, cx: &mut Cx<'_>) {
         self.flows.iter_mut().for_each(|flow| flow.queue.purge(cx));
+        self.flows.clear();
+        self.new_flows.clear();
+        self.old_flows.clear();
         self.waiting = Backlog::default();
         self.own_stats.memory_usage = 0;
     }

@@ -108,8 +108,9 @@ pub trait Qdisc {
         }
     }
 
-    /// Discards all that waits, whenever its time, as the qdisc goes away (`qdisc_reset`): handed over
-    /// as purged. Whether that counts as dropped is for the parents to say.
+    /// Discards all that waits, whenever its time, as the qdisc goes away or its device loses the
+    /// carrier (`qdisc_reset`): handed over as purged. Whether that counts as dropped is for the parents
+    /// to say. The qdisc goes on as it began.
     fn purge(&mut self, cx: &mut Cx<'_>);
 
     /// When a `dequeue` that gave nothing should be tried again, without any new packet

@@ -343,6 +343,9 @@ impl Qdisc for Red {
 
     fn purge(&mut self, cx: &mut Cx<'_>) {
         self.child.purge(cx);
+        // `red_restart`.
+        self.average = Average { scaled: 0, idle_since: None };
+        self.chance.count = -1;
     }
 
     fn wake_at(&self) -> Option<Instant> {

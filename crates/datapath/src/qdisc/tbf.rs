@@ -182,6 +182,10 @@ impl Qdisc for Tbf {
 
     fn purge(&mut self, cx: &mut Cx<'_>) {
         self.child.purge(cx);
+        (self.counted_at, self.watchdog) = (cx.now, None);
+        for bucket in [&mut self.bucket].into_iter().chain(&mut self.peak) {
+            bucket.tokens = bucket.depth;
+        }
     }
 
     /// A watchdog fires once. An inner one that has fired while a packet waited here for tokens is

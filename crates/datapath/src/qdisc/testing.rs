@@ -91,6 +91,12 @@ impl<Q: Qdisc> Bench<Q> {
         self.qdisc.dequeue(&mut Cx { now, dropped: &mut self.dropped })
     }
 
+    /// Purges at `nanos`.
+    pub fn purge(&mut self, nanos: u64) {
+        let now = Instant::from_nanos(nanos);
+        self.qdisc.purge(&mut Cx { now, dropped: &mut self.dropped });
+    }
+
     /// Lengths of what comes out at `nanos`, until nothing does.
     pub fn drain_lengths(&mut self, nanos: u64) -> Vec<u32> {
         core::iter::from_fn(|| self.dequeue(nanos)).map(|packet| packet.len()).collect()

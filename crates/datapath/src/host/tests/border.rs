@@ -3,8 +3,11 @@
 use super::*;
 use crate::qdisc::fifo::{Fifo, FifoKind};
 use crate::qdisc::fq::{Fq, FqConfig};
+use crate::qdisc::rate::RateConfig;
+use crate::qdisc::tbf::{Tbf, TbfConfig};
 use crate::qdisc::{Handle, Sched};
 use crate::rng::Rng;
+use crate::units::Rate;
 
 fn one() -> Packet {
     datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1)
@@ -212,6 +215,30 @@ fn a_chain_ends_with_its_interface() {
     assert_eq!(first, Poll::Send { port: Port(1), more: true });
     host.set_port_up(ms(0), Port(1), false);
     assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::LinkDown; 4]);
+}
+
+/// As a kernel was seen to do with a tbf (`dev_deactivate`, `qdisc_reset`): what waits for tokens does
+/// not wait for the carrier.
+#[test]
+fn what_a_queue_holds_back_goes_with_the_link() {
+    let rate = RateConfig::new(Rate::from_bits_per_sec(80_000));
+    let config = TbfConfig { rate, burst: 2000, peak: None, limit: 0 };
+    let mut host = router();
+    host.set_qdisc(ms(0), Port(1), Tbf::new(config, Fifo::pfifo_default().into()).into());
+    host.grant(ms(0), Port(1), 10);
+    (0..5).for_each(|_| {
+        receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1000));
+    });
+    assert_eq!(sent(&mut host, ms(0)).len(), 1);
+    host.set_port_up(ms(1), Port(1), false);
+    assert_eq!(drops(&outputs(&mut host, ms(1))), [Reason::QueuePurge; 4]);
+    host.set_port_up(ms(2), Port(1), true);
+    assert!(sent(&mut host, ms(2)).is_empty());
+    for _ in 0..2 {
+        receive(&mut host, ms(2), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 900));
+    }
+    assert_eq!(sent(&mut host, ms(2)).len(), 2, "the bucket is full again");
+    assert_eq!(host.port(Port(1)).qdisc().stats().packets, 3);
 }
 
 /// Two packets in a device that holds two: each makes room at its time.

@@ -1,8 +1,10 @@
 //! Trees of qdiscs: peeking, taking out, and conservation through every level.
 
 use super::*;
+use crate::qdisc::cake;
 use crate::qdisc::codel::{CodelConfig, CodelTime};
 use crate::qdisc::fifo::FifoKind;
+use crate::qdisc::fq::FqConfig;
 use crate::qdisc::fq_codel::FqCodelConfig;
 use crate::qdisc::netem::NetemConfig;
 use crate::qdisc::prio::PrioConfig;
@@ -190,6 +192,35 @@ fn a_purge_leaves_nothing_and_tells_of_everything() {
         assert!(purged.iter().all(|(reason, _)| *reason == Reason::QueuePurge));
         assert_eq!(purged.len() as u32, waiting);
         assert_eq!(sent + waiting + before as u32, 12);
+    }
+}
+
+/// After a purge a qdisc goes on as it began (`qdisc_reset`): all that comes then leaves, at a time that
+/// its watchdog names, and nothing of before is left in its lists.
+#[test]
+fn a_purged_qdisc_goes_on() {
+    let fq = Fq::new(FqConfig { maxrate: 100_000, ..FqConfig::new(1500) }, Rng::stream(1, 1));
+    let cake =
+        cake::Config { bandwidth: Rate::from_bits_per_sec(800_000), ..cake::Config::default() };
+    let more: [AnyQdisc; 2] = [fq.into(), Cake::new(cake, 1500, Rng::stream(1, 1)).into()];
+    for child in children().into_iter().map(tbf_around).chain(more.map(Sched::from)) {
+        let kind = match child.qdisc() {
+            AnyQdisc::Tbf(tbf) => tbf.child().qdisc().kind(),
+            other => other.kind(),
+        };
+        let mut bench = Bench::new(child);
+        (0..12).for_each(|flow| {
+            bench.enqueue(0, flow_frame(flow % 3, 1000, 0));
+        });
+        let left_before = bench.drain_lengths(20_000_000).len();
+        bench.purge(21_000_000);
+        assert_eq!(bench.qdisc().backlog(), Backlog::default(), "{kind}");
+        let before = bench.dropped_lengths().len();
+        assert_eq!(left_before + before, 12, "{kind}");
+        let later = [30, 31, 32].map(|millis| (millis * 1_000_000, flow_frame(1, 500, 0)));
+        assert_eq!(bench.run(later).len(), 3, "{kind}");
+        assert_eq!(bench.dropped_lengths().len(), before, "{kind}");
+        assert_eq!(bench.qdisc().wake_at(), None, "{kind}");
     }
 }
 

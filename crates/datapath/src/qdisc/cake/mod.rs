@@ -365,6 +365,7 @@ impl Qdisc for Cake {
         for tin in 0..MAX_TINS {
             self.clear_tin(tin, cx);
         }
+        self.wake_at = None;
     }
 
     fn wake_at(&self) -> Option<Instant> {

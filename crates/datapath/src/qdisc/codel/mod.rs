@@ -157,6 +157,7 @@ impl Qdisc for Codel {
 
     fn purge(&mut self, cx: &mut Cx<'_>) {
         self.queue.purge(cx);
+        self.vars = CodelVars::default();
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -347,6 +347,7 @@ impl Qdisc for Netem {
         if let Some(child) = &mut self.child {
             child.purge(cx);
         }
+        self.watchdog = None;
     }
 
     fn wake_at(&self) -> Option<Instant> {
