@@ -119,6 +119,12 @@ pub const KINDS: [&str; 13] = [
     "cake",
 ];
 
+/// Kinds that tc has and that are not here: no other is meant by them.
+const NOT_MODELLED: [&str; 22] = [
+    "cake_mq", "cbs", "choke", "clsact", "drr", "dualpi2", "etf", "ets", "fq_pie", "gred", "hfsc",
+    "hhf", "htb", "mq", "mqprio", "multiq", "pie", "plug", "qfq", "sfb", "sfq", "taprio",
+];
+
 /// Reads a kind and its options, up to the end of the words.
 ///
 /// # Errors
@@ -155,6 +161,13 @@ pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Sp
             }
             let guests = guests.iter().map(|guest| guest.name());
             let known: Vec<&str> = KINDS.into_iter().chain(guests).collect();
+            if NOT_MODELLED.contains(&name) {
+                let message = format!(
+                    "qdisc \"{name}\" is not modelled (docs/not-modelled.md); valid are {}",
+                    known.join(", ")
+                );
+                return Err(kind.error(message, None));
+            }
             Err(kind.unknown("qdisc", &known))
         }
     }
@@ -416,6 +429,11 @@ mod tests {
             (
                 "tfb rate 1mbit",
                 "column 0: qdisc: unknown parameter \"tfb\" (did you mean \"tbf\"?)",
+            ),
+            (
+                "sfq perturb 10",
+                "column 0: qdisc \"sfq\" is not modelled (docs/not-modelled.md); valid are noqueue, \
+                 pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf, netem, red, codel, fq, fq_codel, prio, cake",
             ),
             (
                 "pfifo limits 5",

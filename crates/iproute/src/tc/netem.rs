@@ -170,13 +170,13 @@ fn netem_rate(word: Word<'_>, words: &mut Words<'_>) -> Result<NetemRate> {
 /// `MIN_DELAY [ MAX_DELAY ] [ packets N ] [ bytes N ]`.
 fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
     let min_delay = time64(words.value(word)?, "slot")?.as_nanos();
+    let next = words.peek();
     let max_delay = words.accept_as(|word| time64(word, "slot"));
-    let mut slot = Slot {
-        min_delay,
-        max_delay: max_delay.map_or(min_delay, Duration::as_nanos).max(min_delay),
-        packets: 0,
-        bytes: 0,
-    };
+    let max_delay = max_delay.map_or(min_delay, Duration::as_nanos);
+    if let Some(word) = next.filter(|_| max_delay < min_delay) {
+        return Err(word.illegal("slot max_delay"));
+    }
+    let mut slot = Slot { min_delay, max_delay, packets: 0, bytes: 0 };
     while let Some(word) = words.peek() {
         match word.cut_short(&["packets", "bytes"]).unwrap_or(word.text) {
             "packets" => {
@@ -230,6 +230,7 @@ mod tests {
             "loss gemod 1%",
             "delay 7ms 1ms distribution norm",
             "delays 7ms",
+            "slot 20ms 10ms",
         ] {
             assert!(read(refused).is_err(), "{refused}");
         }
