@@ -160,7 +160,28 @@ pub fn comparison(
 /// What holds its value until it changes is drawn as it is, unless the plot says how finely.
 fn of_kind(kind: &Kind, series: &Series, label: &str, bins: Option<usize>) -> Option<Line> {
     let bins = bins.unwrap_or(if kind.steps { usize::MAX } else { BINS });
-    line(series, label, kind.column, kind.divisor, kind.steps, bins)
+    let mut line = line(series, label, kind.column, kind.divisor, kind.steps, bins)?;
+    for (before, after) in silences(kind, series) {
+        let [before, after] = [before, after].map(|nanos| nanos as f64 / 1e9);
+        let place = line.points.partition_point(|(time, _)| *time < after);
+        line.points.insert(place, (before, f64::NAN));
+    }
+    Some(line)
+}
+
+/// The times in which probes were not answered, each by the answers around it: a line across them would tell of
+/// round trips that nobody saw. Between an answer and the next question that had one lies more than four
+/// times what usually lies between two such questions; who waits for an answer with the next question has none.
+fn silences(kind: &Kind, series: &Series) -> Vec<(i64, i64)> {
+    let took = series.column(kind.column).filter(|_| kind.of == "latency-");
+    let took = took.map_or(Vec::new(), |column| column.values.iter().collect());
+    let ended = &series.time_ns;
+    let asked: Vec<i64> =
+        ended.iter().zip(took).map(|(ended, micros)| ended - 1000 * micros.unwrap_or(0)).collect();
+    let mut gaps: Vec<f64> = asked.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+    let Some(usual) = quantile(&mut gaps, 0.5) else { return Vec::new() };
+    let silent = |at: &usize| (asked[at + 1] - ended[*at]) as f64 > 4.0 * usual;
+    (0..gaps.len()).filter(silent).map(|at| (ended[at], ended[at + 1])).collect()
 }
 
 /// One column of a series as a line, which begins and ends where a flow does. Rates and delays are means
@@ -282,6 +303,34 @@ mod tests {
         assert!(things("throughput", std::slice::from_ref(&idle)).is_empty());
         let both = drawn(&[idle, busy]).map(|chart| chart.subtitle);
         assert_eq!(both.as_deref(), Some("seed 1; flow b"));
+    }
+
+    /// While a link is down nothing is answered, and no line goes across; a long answer leaves no gap.
+    #[test]
+    fn a_line_of_latencies_ends_where_nothing_is_answered() {
+        let kind = KINDS.iter().find(|kind| kind.word == "latency").expect("a kind");
+        let drawn = |answers: &[(i64, i64)]| {
+            let series = Series {
+                name: "latency-p".into(),
+                time_ns: answers.iter().map(|(asked, took)| (asked + took) * 1_000_000).collect(),
+                columns: vec![Column {
+                    name: "round_trip_us".into(),
+                    values: answers.iter().map(|(_, took)| Some(took * 1000)).collect(),
+                }],
+            };
+            let points = of_kind(kind, &series, "p", None).unwrap().points;
+            points.iter().map(|(time, value)| (time * 1e3) as i64 * value.signum() as i64).collect()
+        };
+        let every_50: Vec<(i64, i64)> = (0..10).map(|n| (50 * n, 20)).collect();
+        let mut cut = every_50.clone();
+        cut.extend((30..33).map(|n| (50 * n, 20)));
+        let mut expected: Vec<i64> = (0..10).map(|n| 50 * n + 20).collect();
+        assert_eq!(drawn(&every_50), expected);
+        expected.extend([0, 1520, 1570, 1620]);
+        assert_eq!(drawn(&cut), expected);
+        let waits = [(0, 20), (30, 20), (60, 20), (90, 3000), (3100, 20), (3130, 20)];
+        let times: Vec<i64> = drawn(&waits);
+        assert!(!times.contains(&0), "{times:?}");
     }
 
     #[test]

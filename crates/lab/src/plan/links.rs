@@ -326,7 +326,7 @@ pub fn read_ports(
     links: &mut [LinkPlan],
     faults: &Faults<'_>,
 ) {
-    for (key, node) in qdiscs {
+    for (key, node) in by_precedence(qdiscs) {
         let texts = as_texts(node, faults);
         if !tc::check_qdiscs(&texts, faults) {
             continue;
@@ -337,11 +337,19 @@ pub fn read_ports(
             links[link].ports[end].guests = faults.document.registry.qdiscs().to_vec();
         }
     }
-    for (key, node) in policers {
+    for (key, node) in by_precedence(policers) {
         let Some(text) = as_text(node, faults) else { continue };
         tc::check_police(text, &node.at, faults);
         for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
             links[link].ports[end].police = Some(text.to_string());
         }
     }
+}
+
+/// Patterns before names: of two that fit a port the later one counts, and a name comes before any pattern,
+/// wherever it stands.
+fn by_precedence(ports: &[(Key, Node)]) -> Vec<&(Key, Node)> {
+    let mut ordered: Vec<_> = ports.iter().collect();
+    ordered.sort_by_key(|(key, _)| !key.name.contains('*'));
+    ordered
 }

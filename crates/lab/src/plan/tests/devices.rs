@@ -45,6 +45,19 @@ fn qdiscs_can_be_trees() {
 }
 
 #[test]
+fn a_name_of_a_port_comes_before_a_pattern_wherever_it_stands() {
+    let of_port = |lines: &str| {
+        let text = GOOD.replacen("\"r.wire\" = \"pfifo limit 1000\"", lines, 1);
+        let good = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+        good.base.links[1].ports[0].qdiscs.join(" ")
+    };
+    let (name, pattern) = ("\"r.wire\" = \"pfifo\"", "\"r.*\" = \"fq\"");
+    assert_eq!(of_port(&format!("{name}\n{pattern}")), "pfifo");
+    assert_eq!(of_port(&format!("{pattern}\n{name}")), "pfifo");
+    assert_eq!(of_port(&format!("{pattern}\n\"*.wire\" = \"codel\"")), "codel");
+}
+
+#[test]
 fn trouble_on_links_is_read_per_direction() {
     let trouble = "rtt = \"${rtt}\"\nloss = \"0.1%\"\nrules = [\"f data 100 drop\"]\n\
                    [links.wire.backward]\nloss = \"50%\"\nrate = \"1mbit\"";
