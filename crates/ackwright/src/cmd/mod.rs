@@ -35,9 +35,12 @@ pub mod top;
 pub mod vectors;
 pub mod view;
 
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use lab::output::Output;
 use lab::store::{self, Store};
@@ -164,9 +167,35 @@ pub fn refuse_file(directory: &Path) -> Result<(), Failure> {
 pub const PROGRAM: &str =
     concat!("ackwright ", env!("CARGO_PKG_VERSION"), " ", env!("ACKWRIGHT_COMMIT"));
 
+/// Directories that this process writes results to; each is locked until it ends.
+static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
+
+/// Makes `directory` and keeps other processes from writing results there as well: files of both would lie
+/// side by side. Where nothing can be locked, as on some network file systems, nobody is kept from it.
+pub fn hold(directory: &Path) -> Result<(), Failure> {
+    refuse_file(directory)?;
+    Store::create(directory)?;
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(file) = File::open(directory) else { return Ok(()) };
+    if held.contains_key(directory) {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::Usage(format!(
+            "{} is written by another run; name another directory, or wait until it has ended",
+            directory.display()
+        ))),
+        Err(TryLockError::Error(_)) => Ok(()),
+        Ok(()) => {
+            held.insert(directory.into(), file);
+            Ok(())
+        }
+    }
+}
+
 /// Results go to `directory`, in place of those of an earlier run there.
 pub fn results(directory: &Path) -> Result<Output, Failure> {
-    refuse_file(directory)?;
+    hold(directory)?;
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
@@ -177,7 +206,7 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
 
 /// Results may go to `directory` later; until then those of an earlier run stay there.
 pub fn check_results(directory: &Path) -> Result<(), Failure> {
-    refuse_file(directory)?;
+    hold(directory)?;
     Ok(Store::check_results(directory)?)
 }
 

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use lab::plan::Experiment;
 use lab::published::{self, Publication};
 use lab::reproduce::{self, Comparison};
+use lab::results::PointResult;
 use lab::run::Live;
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::{OnStack, Runs, Workers, resume, run_all, unfinished};
+use super::run::{OnStack, Runs, Workers, keep_finished, resume, run_all, unfinished};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -157,8 +158,16 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         }
     };
     let options = Runs { repetitions: args.runs, workers: args.workers, ..Runs::default() };
-    let mut points =
-        run_all(&experiment, &options, Some(&output)).map_err(|part| unfinished(part, true))?;
+    let mut points = match run_all(&experiment, &options, Some(&output)) {
+        Ok(points) => points,
+        Err(mut part) => {
+            let finished = keep_finished(&mut part, &experiment, base.seed, Some(&output));
+            if finished.is_some() && !args.json {
+                tell_results(&experiment, &part.points)?;
+            }
+            return Err(unfinished(part, true));
+        }
+    };
     output.finish(&experiment, experiment.base.seed, &points, 0)?;
     let swept = points.len();
     points.extend(published::further_points(name));
@@ -174,9 +183,7 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         let further = points.split_off(swept);
         if points.len() + further.len() > comparison.points() {
             print("\nThe whole sweep, mean ± 95 % confidence:")?;
-            let wanted = &experiment.base.measure.table;
-            let axes = experiment.axis_names();
-            print(&table::render(&lab::report::results(&axes, &points, wanted)))?;
+            tell_results(&experiment, &points)?;
         }
         print("\nPlots:")?;
         for picture in pictures {
@@ -185,6 +192,13 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         print(&format!("  and more in {}", output.store().root().join("plots").display()))?;
     }
     Ok(comparison)
+}
+
+/// Prints the table of the experiment itself.
+fn tell_results(experiment: &Experiment, points: &[PointResult]) -> Result<(), Failure> {
+    let wanted = &experiment.base.measure.table;
+    let rows = lab::report::results(&experiment.axis_names(), points, wanted);
+    print(&table::render(&rows))
 }
 
 /// The stacks of live runs, in the order of the columns.

@@ -12,7 +12,7 @@ use lab::trace::Wanted;
 use sim::epoch::Grouping;
 
 use super::{
-    Failure, JOBS_MAX, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting,
+    Failure, JOBS_MAX, Outcome, PROGRAM, hold, print, print_json, refuse_file, refuse_overwriting,
     results,
 };
 use crate::progress::Bar;
@@ -221,18 +221,32 @@ pub fn run(args: &Args) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         Err(mut part) => {
-            if part.finished > 0 {
-                let missing = part.runs - part.finished;
-                if let Some(output) = &output {
-                    // On a full disk this fails as well; the first error is the one to tell.
-                    let _ = output.finish(&experiment, seed, &part.points, missing);
-                }
-                part.points.retain(|point| !point.runs.is_empty());
+            if let Some(missing) = keep_finished(&mut part, &experiment, seed, output.as_ref()) {
                 tell(&experiment, args, output.as_ref(), seed, &part.points, missing)?;
             }
             Err(unfinished(part, output.is_some()))
         }
     }
+}
+
+/// Writes what is finished of a sweep that was stopped or has failed, and leaves the points that have any
+/// run in `part`; how many runs are missing, or none if none is finished.
+pub fn keep_finished(
+    part: &mut Incomplete,
+    experiment: &Experiment,
+    seed: u64,
+    output: Option<&Output>,
+) -> Option<usize> {
+    let missing = part.runs - part.finished;
+    if part.finished == 0 {
+        return None;
+    }
+    if let Some(output) = output {
+        // On a full disk this fails as well; the first error is the one to tell.
+        let _ = output.finish(experiment, seed, &part.points, missing);
+    }
+    part.points.retain(|point| !point.runs.is_empty());
+    Some(missing)
 }
 
 /// Prints what came out; `missing` runs are not in it.
@@ -300,6 +314,7 @@ pub fn resume(
     seed: u64,
     repetitions: u32,
 ) -> Result<Output, Failure> {
+    hold(directory)?;
     let (output, kept, _) = Output::resume(directory, PROGRAM, experiment, seed, repetitions)?;
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());

@@ -169,6 +169,42 @@ fn what_is_reproduced_goes_on_where_it_stopped() {
     assert_same(Path::new(&whole), Path::new(&part));
 }
 
+/// A publication that is stopped shows and writes what is finished, as a sweep does, and nobody else writes
+/// to a directory meanwhile.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_reproduced_and_stopped_shows_what_is_finished() {
+    let directory = scratch("stop-reproduce");
+    let out = directory.join("out/incast-rto");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let mut child = Command::new("env")
+        .args(["--default-signal", env!("CARGO_BIN_EXE_ackwright"), "reproduce", "incast-rto"])
+        .args(["--runs", "1000", "--jobs", "1", "--out", &path(&directory, "out")])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while fs::read_dir(out.join("runs")).map_or(0, Iterator::count) < 2 {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    for option in ["--out", "--resume"] {
+        let refused = ackwright(&["run", &file, option, &out.to_string_lossy()]);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("written by another run"), "{}", stderr(&refused));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("switch.out") && table.contains(" ± "), "{table}");
+    let summary = fs::read_to_string(out.join("summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert!(summary["unfinished_runs"].as_u64() > Some(0), "{summary}");
+    assert!(out.join("results.csv").exists());
+}
+
 /// What is seen only while a run lasts is refused with the reason.
 #[test]
 fn a_finished_run_cannot_be_looked_at_again() {
