@@ -109,19 +109,27 @@ impl Sockets {
 }
 
 fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
+    let told = if stream.told.is_empty() { 0 } else { number::EPOLLERR };
     match stream.phase {
         Phase::Fresh => {
             let failed = if stream.leftover.is_some() { number::EPOLLERR } else { 0 };
-            failed | number::EPOLLHUP | WRITABLE
+            told | failed | shut_before(stream) | number::EPOLLHUP | WRITABLE
         }
         // The first write will connect.
-        Phase::Deferred(_) => WRITABLE,
+        Phase::Deferred(_) => told | shut_before(stream) | WRITABLE,
         Phase::Listener(id) => {
             let ready = host.tcp_listener(id).is_some_and(Listener::is_ready);
             if ready { READABLE } else { 0 }
         }
-        Phase::Connection(id) => connection_readiness(now, host, id),
+        Phase::Connection(id) => told | connection_readiness(now, host, id),
     }
+}
+
+/// What `shutdown` tells that came before there was a connection.
+fn shut_before(stream: &Stream) -> u32 {
+    let own = &stream.config.socket;
+    let ended = if own.shut_read { READABLE | number::EPOLLRDHUP } else { 0 };
+    ended | if own.shut_read && own.shut_write { number::EPOLLHUP } else { 0 }
 }
 
 fn connection_readiness(now: Instant, host: &mut Host, id: SocketId) -> u32 {

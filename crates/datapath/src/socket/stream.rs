@@ -12,12 +12,14 @@ use super::table::File;
 use super::{Sockets, family, number};
 use crate::host::{Host, SocketId, Wakes};
 use crate::node::SocketReady;
-use crate::tcp::Connection;
 use crate::tcp::config::TcpConfig;
+use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
+use crate::tcp::{Connection, Notice};
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::task::Poll;
+use std::collections::VecDeque;
 
 /// A TCP socket of the process.
 #[derive(Clone, Debug)]
@@ -40,6 +42,10 @@ pub(super) struct Stream {
     pub disconnecting: bool,
     /// What the next call is told of a connection that was given up.
     pub leftover: Option<Errno>,
+    /// What the error queue held of connections that were given up (`sk_error_queue`).
+    pub told: VecDeque<Notice>,
+    /// What `TCP_INFO` tells of connections that were given up.
+    pub remains: Option<Box<TcpInfo>>,
     /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
     pub disconnects: u32,
     /// What `bind` has fixed, and stays beyond a connection.
@@ -93,7 +99,16 @@ impl Stream {
     /// It is as new, and has no number at the host any more, which wakes its waiters
     /// (`tcp_disconnect`, `inet_shutdown`). What `bind` has not fixed is given back
     /// (`inet_put_port`, `inet_bhash2_reset_saddr`).
-    fn start_anew(&mut self, host: &Host) {
+    fn start_anew(&mut self, now: Instant, host: &mut Host) {
+        if let Some(id) = self.connection() {
+            let left = host.with_tcp(now, id, |tcp, _| {
+                (tcp.take_notices(), Box::new(tcp.info_of_remains(now)))
+            });
+            if let Ok((told, remains)) = left {
+                self.told.extend(told);
+                self.remains = Some(remains);
+            }
+        }
         if let Some(mut local) = self.bound {
             if !self.fixed.address {
                 local.set_ip(self.any().ip());
@@ -107,6 +122,11 @@ impl Stream {
         let left = Wakes { state: 1, ..Wakes::default() };
         self.wakes_before = self.wakes(host) + left;
         self.phase = Phase::Fresh;
+        let own = &self.config.socket;
+        if own.shut_read || own.shut_write {
+            let own = &mut self.config.socket;
+            (own.shut_read, own.shut_write) = (false, false);
+        }
     }
 
     /// A `TCP_QUICKACK` of 0 ends with what the socket has been so far (`inet_csk_delack_init`).
@@ -192,6 +212,8 @@ impl Sockets {
             connected: false,
             disconnecting: false,
             leftover: None,
+            told: VecDeque::new(),
+            remains: None,
             disconnects: 0,
             fixed: Fixed::default(),
             former: None,
@@ -231,6 +253,8 @@ impl Sockets {
             connected: true,
             disconnecting: false,
             leftover: None,
+            told: VecDeque::new(),
+            remains: None,
             disconnects: 0,
             ..stream.clone()
         };
@@ -257,10 +281,16 @@ impl Sockets {
         // Whoever waits is told each time, whatever has changed (`sk_state_change`).
         stream.wakes_before.state = stream.wakes_before.state.wrapping_add(1);
         match stream.phase {
-            Phase::Fresh | Phase::Deferred(_) => Err(Errno::ENOTCONN),
+            Phase::Fresh => {
+                // It fails, and holds: for polls, reads, and what the socket becomes.
+                let own = &mut stream.config.socket;
+                (own.shut_read, own.shut_write) = (own.shut_read | read, own.shut_write | write);
+                Err(Errno::ENOTCONN)
+            }
+            Phase::Deferred(_) => Err(Errno::ENOTCONN),
             Phase::Listener(id) => {
                 if read {
-                    stream.start_anew(host);
+                    stream.start_anew(now, host);
                     host.tcp_close(now, id)?;
                 }
                 Ok(Return::value(0))
@@ -276,7 +306,7 @@ impl Sockets {
                     return Err(Errno::ENOTCONN);
                 }
                 if state == State::SynSent {
-                    stream.start_anew(host);
+                    stream.start_anew(now, host);
                     host.with_tcp(now, id, Connection::disconnect)?;
                     stream.disconnecting = false;
                     stream.leftover = Some(Errno::ECONNRESET);

@@ -1,10 +1,11 @@
 //! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
 
 mod asleep;
+mod error_queue;
 mod urgent;
 
 use super::answer::{Data, Received, Return, SyscallResult};
-use super::argument::{Control, ExtendedError, Iov, Message};
+use super::argument::{Control, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::stream::{Phase, falls_short, take_error, wait};
@@ -12,7 +13,7 @@ use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Notice, StampKind, TcpRead, WriteFlags};
+use crate::tcp::{Connection, Cx, TcpRead, WriteFlags};
 use crate::units::Instant;
 use core::task::Poll;
 use urgent::{receive_urgent, stops_at_urgent};
@@ -220,6 +221,11 @@ impl Sockets {
         );
         let id = match stream.phase {
             Phase::Connection(id) => id,
+            Phase::Fresh | Phase::Deferred(_)
+                if stream.config.socket.shut_read && flags & number::MSG_OOB == 0 =>
+            {
+                return Poll::Ready(Ok(Return::value(0)));
+            }
             // The SYN waits for data; so does a reader.
             Phase::Deferred(_) => return wait(now, dont_wait, timeout, Errno::EAGAIN, progress),
             // Nobody has sent anything urgent.
@@ -359,56 +365,6 @@ impl Sockets {
         // An ACK that is owed may go, as after a read.
         let _ = host.with_tcp(now, id, |tcp, cx| tcp.peeked(bytes as u32, cx));
         Poll::Ready(Ok(self.received(host, fd, id, bytes, fetched)))
-    }
-
-    /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
-    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> SyscallResult {
-        let stream = self.stream(fd)?;
-        let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
-        let id = stream.connection().ok_or(Errno::EAGAIN)?;
-        let notice = host.with_tcp(now, id, |tcp, _| tcp.take_notice()).unwrap_or_default();
-        let stamp = match notice.ok_or(Errno::EAGAIN)? {
-            Notice::Stamp(stamp) => stamp,
-            Notice::ZeroCopied(range) => {
-                let error = ExtendedError {
-                    origin: number::SO_EE_ORIGIN_ZEROCOPY as u8,
-                    code: u8::from(range.copied) * number::SO_EE_CODE_ZEROCOPY_COPIED as u8,
-                    info: range.first,
-                    data: range.last,
-                    ipv6: stream.ipv6,
-                    ..ExtendedError::default()
-                };
-                let message = Received {
-                    from: None,
-                    flags: number::MSG_ERRQUEUE,
-                    control: vec![Control::ExtendedError(error)],
-                    bytes: Vec::new(),
-                };
-                return Ok(Return { value: 0, data: Data::Message(message) });
-            }
-        };
-        let info = match stamp.kind {
-            StampKind::Sent => number::SCM_TSTAMP_SND,
-            StampKind::Scheduled => number::SCM_TSTAMP_SCHED,
-            StampKind::Acked => number::SCM_TSTAMP_ACK,
-        };
-        let error = ExtendedError {
-            errno: Errno::ENOMSG.number(),
-            origin: number::SO_EE_ORIGIN_TIMESTAMPING as u8,
-            info: info as u32,
-            data: stamp.key,
-            ipv6: stream.ipv6,
-            ..ExtendedError::default()
-        };
-        // The packet that was stamped comes along, unless only the time was asked for.
-        let cut = alone == 0 && iov.is_empty();
-        let message = Received {
-            from: None,
-            flags: number::MSG_ERRQUEUE | if cut { number::MSG_TRUNC } else { 0 },
-            control: vec![Control::Timestamping(stamp.at), Control::ExtendedError(error)],
-            bytes: Vec::new(),
-        };
-        Ok(Return { value: 0, data: Data::Message(message) })
     }
 
     /// Reads for `splice`: stops at urgent data, never passes it.

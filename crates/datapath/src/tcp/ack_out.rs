@@ -71,7 +71,7 @@ const PINGPONG_THRESH: u8 = 1;
 /// `TCP_MSS_DEFAULT`.
 const MSS_DEFAULT: u32 = 536;
 /// `TCP_MIN_MSS`.
-const MSS_MIN: u32 = 88;
+pub(super) const MSS_MIN: u32 = 88;
 /// `TCP_FASTRETRANS_THRESH`.
 const FASTRETRANS_THRESH: u8 = 3;
 /// Segments shorter than this do not let the window grow.

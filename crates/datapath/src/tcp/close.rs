@@ -13,9 +13,6 @@ impl Connection {
     /// SYN-RECV, FIN waits for the end of the handshake; in SYN-SENT the connection is given up
     /// (`inet_shutdown`, `tcp_disconnect`).
     pub fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
-        if self.shut_write {
-            return;
-        }
         if self.state == State::SynSent {
             return self.fail(SocketError::Reset, cx);
         }

@@ -123,6 +123,10 @@ pub struct SocketOptions {
     pub cork: bool,
     /// `TCP_QUICKACK` of 0, set before there was a connection: it begins with ACKs that wait for data.
     pub delays_acks: bool,
+    /// `shutdown` of reading came before there was a connection, which begins with it (`sk_shutdown`).
+    pub shut_read: bool,
+    /// `shutdown` of writing came before there was a connection. A listener's connections send FIN after the handshake.
+    pub shut_write: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
 }

@@ -1,5 +1,6 @@
 //! What ICMP errors mean to a connection (`tcp_v4_err`, `tcp_v6_err`), and why connections fail.
 
+use super::rare::{ConnectError, Notice};
 use super::state::State;
 use super::{Connection, Cx, config::PmtuDiscovery};
 use crate::metrics::PathMtu;
@@ -172,20 +173,31 @@ impl Connection {
         match error.meaning() {
             Meaning::Nothing => {}
             Meaning::TooBig => self.path_is_narrow(error.mtu, cx),
-            Meaning::Error { error, revert } => {
+            Meaning::Error { error: meant, revert } => {
                 if revert && !fast_open && at_head {
                     self.revert_timeout(cx);
                 }
-                self.network_error(error, fast_open, cx);
+                self.network_error((meant, error), fast_open, cx);
             }
         }
     }
 
     /// Fatal while connecting; afterwards remembered in case the connection times out, or told at
     /// once if the application asked for that (RFC 1122 section 4.2.3.9).
-    fn network_error(&mut self, error: SocketError, fast_open: bool, cx: &mut Cx<'_>) {
+    fn network_error(
+        &mut self,
+        (error, icmp): (SocketError, IcmpError),
+        fast_open: bool,
+        cx: &mut Cx<'_>,
+    ) {
         let connecting = matches!(self.state, State::SynSent | State::SynRecv);
         if connecting && !(fast_open && cx.gate.accepted) {
+            // Only over IPv6 it has to be asked for (`ip_icmp_error`, `ipv6_icmp_error`).
+            if !icmp.ipv6 || self.config.socket.recverr {
+                let (local, remote) = (self.local(), self.remote());
+                let told = ConnectError { error, icmp, local, remote };
+                self.rare().told.push_back(Notice::Icmp(told));
+            }
             self.fail(error, cx);
         } else if self.config.socket.recverr {
             self.error = Some(error);

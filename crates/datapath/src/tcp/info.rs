@@ -1,7 +1,6 @@
 //! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
 
 use super::cc::{CcInfo, CongestionControl as _};
-use super::options::TCP_HEADER_LEN;
 use super::state::State;
 use super::{Connection, Totals};
 use crate::trace::CaState;
@@ -212,7 +211,7 @@ impl Connection {
             delivery_rate_app_limited: self.rate.rate_app_limited || self.rate.rate_delivered == 0,
             rto: self.rto * 1_000,
             ato: self.ack.ato * 1_000,
-            snd_mss: self.told_mss(),
+            snd_mss: self.snd.mss,
             rcv_mss: self.ack.rcv_mss,
             unacked: brief.unacked,
             sacked: self.rec.sacked_out,
@@ -312,19 +311,6 @@ impl Connection {
             | u8::from(self.ecn.ok) << 3
             | u8::from(self.ecn.seen) << 4
             | u8::from(self.rare.as_ref().is_some_and(|rare| rare.fast_open.syn_data_acked)) << 5
-    }
-
-    /// The segment size; until the peer has told its own, what it is taken for.
-    pub(super) fn told_mss(&self) -> u32 {
-        let unknown = match self.config.max_segment {
-            Some(own) => own.get().into(),
-            None if self.local.ip.is_ipv4() => 536,
-            None => 1_220,
-        };
-        if self.is_unanswered() {
-            return self.snd.mss.min(unknown + TCP_HEADER_LEN - self.header_len());
-        }
-        self.snd.mss
     }
 
     /// No SYN of the peer has come, or only a refusal: nothing was agreed on.

@@ -85,7 +85,7 @@ pub use config::TcpConfig;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
-pub use rare::{Notice, Stamp, StampKind};
+pub use rare::{ConnectError, Notice, Stamp, StampKind};
 pub use receive::TcpRead;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;

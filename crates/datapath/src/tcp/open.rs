@@ -64,6 +64,7 @@ impl Connection {
             rare = Some(Box::new(Rare { route: ends.route, ..Rare::default() }));
         }
         let nonagle = super::write::nagle::asked(&config);
+        let (shut_read, shut_write) = (config.socket.shut_read, config.socket.shut_write);
         let pingpong = if config.socket.delays_acks { u8::MAX } else { 0 };
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
@@ -130,8 +131,8 @@ impl Connection {
             chrono: Chrono::default(),
             totals: Totals::default(),
             orphan: false,
-            shut_read: false,
-            shut_write: false,
+            shut_read,
+            shut_write,
             error: None,
             soft_error: None,
             last_oow_ack: None,

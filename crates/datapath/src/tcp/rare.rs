@@ -4,10 +4,11 @@ use super::fastopen::FastOpen;
 use super::mtu_probe::MtuProbe;
 use super::urgent::Urgent;
 use super::zerocopy::{ZeroCopied, ZeroCopy};
-use super::{Connection, Cx};
+use super::{Connection, Cx, IcmpError, SocketError};
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
 use crate::units::Instant;
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 /// Everything unusual about a connection.
@@ -68,6 +69,21 @@ pub enum Notice {
     Stamp(Stamp),
     /// Zero-copy writes whose memory is free.
     ZeroCopied(ZeroCopied),
+    /// An ICMP error that ended an attempt to connect.
+    Icmp(ConnectError),
+}
+
+/// An ICMP error about a SYN (`ip_icmp_error`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectError {
+    /// What it means.
+    pub error: SocketError,
+    /// The message itself.
+    pub icmp: IcmpError,
+    /// Our end.
+    pub local: SocketAddr,
+    /// Whom we wanted to connect to.
+    pub remote: SocketAddr,
 }
 
 /// Bytes whose times are asked for.
@@ -159,6 +175,11 @@ impl Connection {
     /// What the application is told next, taken out (`MSG_ERRQUEUE`).
     pub fn take_notice(&mut self) -> Option<Notice> {
         self.rare.as_mut()?.told.pop_front()
+    }
+
+    /// All that the application was not told, which outlives the connection (`sk_error_queue`).
+    pub fn take_notices(&mut self) -> VecDeque<Notice> {
+        self.rare.as_mut().map(|rare| core::mem::take(&mut rare.told)).unwrap_or_default()
     }
 
     /// Something waits in the error queue (`POLLERR`).

@@ -1,6 +1,7 @@
 //! Socket options that act on a living connection, and what a reader may ask of it
 //! (`do_tcp_setsockopt`, `tcp_ioctl`).
 
+use super::ack_out::MSS_MIN;
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
 use super::config::MIN_RCVBUF;
 use super::info::TcpInfo;
@@ -63,7 +64,7 @@ impl Connection {
 
     /// Payload of a full segment (`TCP_MAXSEG`).
     pub fn mss(&self) -> u32 {
-        self.told_mss()
+        self.snd.mss
     }
 
     /// Segments sent so far (`tcpi_segs_out`).
@@ -185,6 +186,36 @@ impl Connection {
     pub fn pacing_changed(&mut self) {
         self.update_pacing_rate();
         self.window.pacing_rate = self.window.pacing_rate.min(self.config.max_pacing_rate);
+    }
+
+    /// What TCP_INFO tells once this connection was given up: `tcp_disconnect` leaves more than a new socket has, and
+    /// numbers begin beyond the largest window.
+    pub(crate) fn info_of_remains(&self, now: Instant) -> TcpInfo {
+        let info = self.info(now);
+        TcpInfo {
+            snd_mss: info.snd_mss,
+            rcv_mss: MSS_MIN,
+            pmtu: info.pmtu,
+            rcv_ssthresh: info.rcv_ssthresh,
+            advmss: info.advmss,
+            reordering: info.reordering,
+            rcv_space: info.rcv_space,
+            pacing_rate: info.pacing_rate,
+            notsent_bytes: self.snd.max_window.wrapping_add(2),
+            min_rtt: info.min_rtt,
+            delivery_rate: info.delivery_rate,
+            snd_wnd: info.snd_wnd,
+            rcv_wnd: info.rcv_wnd,
+            ..TcpInfo::of_closed(&self.config, now)
+        }
+    }
+
+    /// The socket had another connection before, whose window is what the first guess at the size of the peer's segments
+    /// goes by (`tcp_initialize_rcv_mss` before `tcp_select_initial_window`).
+    pub(crate) fn follows_another(&mut self) {
+        if self.state == State::SynSent {
+            self.initialize_rcv_mss();
+        }
     }
 
     /// `TCP_TIMESTAMP`: our timestamp clock.

@@ -120,7 +120,7 @@ pub(super) fn tcp_value(
             (Some(tcp), own) if own.is_none() || state_of(Some(tcp)) != State::Close => {
                 tcp.mss().into()
             }
-            (_, None) => MSS_DEFAULT,
+            (_, None) => stream.remains.as_ref().map_or(MSS_DEFAULT, |left| left.snd_mss.into()),
             (_, Some(own)) => own.get().into(),
         },
         TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
@@ -178,7 +178,7 @@ pub(super) fn tcp_value(
             let mut info = match (tcp, listener) {
                 (Some(tcp), _) => tcp.info(now),
                 (None, Some(listener)) => TcpInfo::of_listener(config, now, listener.backlog()),
-                (None, None) => TcpInfo::of_closed(config, now),
+                (None, None) => of_closed(stream, now),
             };
             if tcp.is_some() {
                 info.state = state_of(tcp);
@@ -192,6 +192,20 @@ pub(super) fn tcp_value(
         _ => return kept(stream, SOL_TCP, name),
     };
     Ok(OptionValue::Number(number))
+}
+
+/// What a socket without a connection says of itself, and of one that it had.
+fn of_closed(stream: &Stream, now: Instant) -> TcpInfo {
+    let new = TcpInfo::of_closed(&stream.config, now);
+    match &stream.remains {
+        None => new,
+        Some(remains) => TcpInfo {
+            last_data_sent: new.last_data_sent,
+            last_data_recv: new.last_data_recv,
+            last_ack_recv: new.last_ack_recv,
+            ..**remains
+        },
+    }
 }
 
 pub(super) fn ip_value(

@@ -92,6 +92,9 @@ impl Sockets {
         let id = host
             .tcp_connect_with(now, local, remote, &stream.config, fast_open)
             .map_err(Errno::from)?;
+        if stream.remains.is_some() {
+            let _ = host.with_tcp(now, id, |tcp, _| tcp.follows_another());
+        }
         stream.phase = Phase::Connection(id);
         stream.bound = Some(local);
         stream.connected = false;
@@ -123,7 +126,7 @@ impl Sockets {
                 }
                 let error = take_error(host, id).unwrap_or(Errno::ECONNABORTED);
                 // The socket may connect again.
-                stream.start_anew(host);
+                stream.start_anew(now, host);
                 stream.connected = false;
                 host.tcp_close(now, id)?;
                 Poll::Ready(Err(error))
@@ -142,9 +145,11 @@ impl Sockets {
         let phase = stream.phase;
         stream.disconnects += 1;
         stream.forget_quickack();
-        stream.start_anew(host);
+        stream.start_anew(now, host);
         match phase {
             Phase::Connection(id) => {
+                // What nobody has asked for yet stays (`sk_err`).
+                stream.leftover = take_error(host, id).or(stream.leftover);
                 let lost = host.with_tcp(now, id, Connection::disconnect);
                 if lost == Ok(true) {
                     stream.leftover = Some(Errno::ECONNRESET);
@@ -200,7 +205,7 @@ impl Sockets {
                             .ok()
                             .flatten()
                             .map_or(Errno::ECONNABORTED, Errno::from);
-                        stream.start_anew(host);
+                        stream.start_anew(now, host);
                         host.tcp_close(now, id)?;
                         return Err(error);
                     }

@@ -35,11 +35,14 @@ impl Connection {
             state.asked_experimental = option.experimental;
         }
         let mut copied = 0;
+        // What fits goes by what the peer told before, or what we take ourselves (`tcp_send_syn_data`).
+        self.snd.mss_clamp = self.opt.advmss;
         if may_carry {
             let cached = u32::from(cx.shared.metrics_of(self).mss);
             if cached > 0 {
                 self.snd.mss_clamp = self.snd.mss_clamp.min(cached);
             }
+            self.sync_mss();
             let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + 20);
             let room = by_path.min(self.snd.mss_clamp).saturating_sub(40);
             copied = payload.len().min(room.into()) as u32;

@@ -27,6 +27,8 @@ impl Connection {
         conn.state = State::SynSent;
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;
+        // The peer is assumed to take little until it tells more (`tcp_connect_init`).
+        conn.snd.mss_clamp = conn.mss_clamp_of_syn();
         conn.sync_mss();
         // By a window that was not chosen yet (`tcp_connect_init`).
         conn.initialize_rcv_mss();
