@@ -2,7 +2,7 @@
 
 use super::{Due, FOREVER, PATIENCE, Run, Step, Stop, call_text};
 use crate::ast::{CallSpec, Micros};
-use crate::harness::CallId;
+use crate::harness::{CallId, Finished};
 use crate::show::seconds;
 
 /// A call that waits while the script goes on.
@@ -16,19 +16,29 @@ pub(super) struct Pending<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn call(&mut self, spec: &'a CallSpec, due: Due) -> Step<()> {
-        self.await_idle(spec)?;
+        if spec.end.is_some() {
+            self.await_idle(spec)?;
+        } else if self.pending.is_some() {
+            // Another call may wait beyond this one, but gets a while to come to its end.
+            self.pass(self.now() + PATIENCE, |run| run.pending.is_none())?;
+        }
         self.wait_for(due, "system call")?;
         let syscall = self.syscall(spec)?;
         let end = spec.end.map(|end| end + due.offset);
         let id = self.harness.begin(syscall);
-        self.pending = Some(Pending { id, spec, due, end });
+        let begun = Some(Pending { id, spec, due, end });
+        if end.is_some() {
+            self.pending = begun;
+            return self.carry_on();
+        }
+        self.own = begun;
         self.carry_on()?;
-        if end.is_some() || self.pending.is_none() {
+        if self.own.is_none() {
             return Ok(());
         }
         // A call without an end that waits all the same: until a timeout of its own, perhaps.
-        if !self.pass(self.now() + FOREVER, |run| run.pending.is_none())? {
-            if let Some(given_up) = self.pending.take() {
+        if !self.pass(self.now() + FOREVER, |run| run.own.is_none())? {
+            if let Some(given_up) = self.own.take() {
                 self.harness.forget(given_up.id);
             }
             let reason = format!(
@@ -41,7 +51,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Lets a call that still waits come to its end, if it does so soon.
+    /// Lets a call that still waits come to its end, if it does so soon: two with a time to return cannot wait at once.
     fn await_idle(&mut self, spec: &CallSpec) -> Step<()> {
         if self.pending.is_none()
             || self.pass(self.now() + PATIENCE, |run| run.pending.is_none())?
@@ -72,11 +82,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hears what the call that waited returns, if it has returned.
+    /// Hears what the calls that waited return, if they have returned.
     pub(super) fn carry_on(&mut self) -> Step<()> {
-        let Some(pending) = &self.pending else { return Ok(()) };
-        let Some(finished) = self.harness.finished(pending.id) else { return Ok(()) };
-        let Some(pending) = self.pending.take() else { return Ok(()) };
+        for own in [false, true] {
+            let place = if own { &mut self.own } else { &mut self.pending };
+            let Some(pending) = place else { continue };
+            let Some(finished) = self.harness.finished(pending.id) else { continue };
+            if let Some(pending) = place.take() {
+                self.hear(&pending, finished)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, pending: &Pending<'a>, finished: Finished) -> Step<()> {
         let text = call_text(pending.spec);
         let at = self.micros(finished.at);
         self.log.push(format!("{} {text} returns", seconds(at)));

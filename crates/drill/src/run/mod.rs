@@ -160,7 +160,10 @@ struct Run<'a> {
     /// Descriptors of the script.
     fds: BTreeMap<i64, Fd>,
     last: Option<Last>,
+    /// A call with a time at which it is to return, while the script goes on.
     pending: Option<Pending<'a>>,
+    /// One without, for which the script itself waits.
+    own: Option<Pending<'a>>,
     env: Env,
     next_port: u16,
     events: u32,
@@ -190,6 +193,7 @@ impl<'a> Run<'a> {
             fds: BTreeMap::new(),
             last: None,
             pending: None,
+            own: None,
             env: Env::default(),
             next_port: FIRST_PORT,
             events: 0,
