@@ -123,6 +123,13 @@ impl Connection {
     /// Where the handshake stands; the window is what the SYN-ACK offered
     /// (`tcp_v4_reqsk_send_ack`).
     fn send_request_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let sent = self.totals.segs_out;
+        self.answer_as_request(seg, cx);
+        // It is the listener's.
+        self.totals.segs_out = sent;
+    }
+
+    fn answer_as_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if self.is_passive_fast_open() {
             return self.send_ack(cx);
         }

@@ -193,6 +193,7 @@ impl Connection {
     pub(crate) fn info_of_remains(&self, now: Instant) -> TcpInfo {
         let info = self.info(now);
         TcpInfo {
+            retransmits: info.retransmits,
             snd_mss: info.snd_mss,
             rcv_mss: MSS_MIN,
             pmtu: info.pmtu,
@@ -201,7 +202,7 @@ impl Connection {
             reordering: info.reordering,
             rcv_space: info.rcv_space,
             pacing_rate: info.pacing_rate,
-            notsent_bytes: self.snd.max_window.wrapping_add(2),
+            notsent_bytes: info.notsent_bytes.wrapping_add(self.snd.max_window).wrapping_add(2),
             min_rtt: info.min_rtt,
             delivery_rate: info.delivery_rate,
             snd_wnd: info.snd_wnd,

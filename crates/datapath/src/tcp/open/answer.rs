@@ -99,6 +99,9 @@ impl Connection {
             self.cc = AnyCongestionControl::new(&self.config);
         }
         self.snd.nonagle = nagle::asked(&self.config);
+        if self.config.socket.delays_acks != before.socket.delays_acks {
+            self.ack.pingpong = if self.config.socket.delays_acks { u8::MAX } else { 0 };
+        }
         if self.config.send_buffer != before.send_buffer {
             self.snd.sndbuf = self.config.sndbuf();
         }
