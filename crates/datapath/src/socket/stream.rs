@@ -45,7 +45,7 @@ pub(super) struct Stream {
     /// What the error queue held of connections that were given up (`sk_error_queue`).
     pub told: VecDeque<Notice>,
     /// What `TCP_INFO` tells of connections that were given up.
-    pub remains: Option<Box<TcpInfo>>,
+    pub remains: Option<Box<Remains>>,
     /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
     pub disconnects: u32,
     /// What `bind` has fixed, and stays beyond a connection.
@@ -54,6 +54,15 @@ pub(super) struct Stream {
     former: Option<SocketAddr>,
     /// How often its waiters were woken while it had other numbers at the host.
     pub wakes_before: Wakes,
+}
+
+/// What `tcp_disconnect` leaves of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Remains {
+    /// What `TCP_INFO` tells of it.
+    pub info: TcpInfo,
+    /// The largest window that the peer offered, bytes.
+    window: u32,
 }
 
 /// What `bind` has fixed (`SOCK_BINDADDR_LOCK`, `SOCK_BINDPORT_LOCK`).
@@ -101,13 +110,17 @@ impl Stream {
     /// (`inet_put_port`, `inet_bhash2_reset_saddr`).
     fn start_anew(&mut self, now: Instant, host: &mut Host) {
         if let Some(id) = self.connection() {
-            let left = host.with_tcp(now, id, |tcp, _| {
-                (tcp.take_notices(), Box::new(tcp.info_of_remains(now)))
-            });
-            if let Ok((told, remains)) = left {
+            let left =
+                host.with_tcp(now, id, |tcp, _| (tcp.take_notices(), tcp.info_of_remains(now)));
+            if let Ok((told, (info, window))) = left {
                 self.told.extend(told);
-                self.remains = Some(remains);
+                self.remains = Some(Box::new(Remains { info, window }));
             }
+        }
+        if let Some(remains) = &mut self.remains {
+            // Numbers go on beyond the largest window, each time (`tcp_disconnect`).
+            let beyond = remains.window.wrapping_add(2);
+            remains.info.notsent_bytes = remains.info.notsent_bytes.wrapping_add(beyond);
         }
         if let Some(mut local) = self.bound {
             if !self.fixed.address {

@@ -188,11 +188,11 @@ impl Connection {
         self.window.pacing_rate = self.window.pacing_rate.min(self.config.max_pacing_rate);
     }
 
-    /// What TCP_INFO tells once this connection was given up: `tcp_disconnect` leaves more than a new socket has, and
-    /// numbers begin beyond the largest window.
-    pub(crate) fn info_of_remains(&self, now: Instant) -> TcpInfo {
+    /// What TCP_INFO tells once this connection was given up, for `tcp_disconnect` leaves more than a new socket has; and
+    /// the largest window.
+    pub(crate) fn info_of_remains(&self, now: Instant) -> (TcpInfo, u32) {
         let info = self.info(now);
-        TcpInfo {
+        let left = TcpInfo {
             retransmits: info.retransmits,
             snd_mss: info.snd_mss,
             rcv_mss: MSS_MIN,
@@ -202,13 +202,14 @@ impl Connection {
             reordering: info.reordering,
             rcv_space: info.rcv_space,
             pacing_rate: info.pacing_rate,
-            notsent_bytes: info.notsent_bytes.wrapping_add(self.snd.max_window).wrapping_add(2),
+            notsent_bytes: info.notsent_bytes,
             min_rtt: info.min_rtt,
             delivery_rate: info.delivery_rate,
             snd_wnd: info.snd_wnd,
             rcv_wnd: info.rcv_wnd,
             ..TcpInfo::of_closed(&self.config, now)
-        }
+        };
+        (left, self.snd.max_window)
     }
 
     /// The socket had another connection before, whose window is what the first guess at the size of the peer's segments

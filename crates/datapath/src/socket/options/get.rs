@@ -120,7 +120,9 @@ pub(super) fn tcp_value(
             (Some(tcp), own) if own.is_none() || state_of(Some(tcp)) != State::Close => {
                 tcp.mss().into()
             }
-            (_, None) => stream.remains.as_ref().map_or(MSS_DEFAULT, |left| left.snd_mss.into()),
+            (_, None) => {
+                stream.remains.as_ref().map_or(MSS_DEFAULT, |left| left.info.snd_mss.into())
+            }
             (_, Some(own)) => own.get().into(),
         },
         TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
@@ -203,7 +205,7 @@ fn of_closed(stream: &Stream, now: Instant) -> TcpInfo {
             last_data_sent: new.last_data_sent,
             last_data_recv: new.last_data_recv,
             last_ack_recv: new.last_ack_recv,
-            ..**remains
+            ..remains.info
         },
     }
 }

@@ -216,6 +216,9 @@ impl Connection {
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
-        self.start_keepalive(cx.now);
+        if !self.crosses() {
+            // Nor does anybody start that timer (`tcp_finish_connect` does otherwise).
+            self.start_keepalive(cx.now);
+        }
     }
 }

@@ -316,6 +316,8 @@ impl Connection {
         if fast_open {
             self.fast_open_accomplished(cx);
             self.state = State::Established;
+            // What was answered until now, the request did.
+            self.last_oow_ack = None;
             self.update_pacing_rate();
             self.snd.lsndtime = self.jiffies32(cx.now);
             self.initialize_rcv_mss();
