@@ -120,7 +120,8 @@ impl Sockets {
                 let timeout = stream.options.send_timeout;
                 wait(now, stream.nonblocking, timeout, error, progress)
             }
-            State::Close => {
+            // What remains in TIME-WAIT is no socket any more.
+            State::Close | State::TimeWait => {
                 if stream.connected {
                     return Poll::Ready(Err(Errno::EISCONN));
                 }
@@ -150,8 +151,10 @@ impl Sockets {
             Phase::Connection(id) => {
                 // What nobody has asked for yet stays (`sk_err`).
                 stream.leftover = take_error(host, id).or(stream.leftover);
-                let lost = host.with_tcp(now, id, Connection::disconnect);
-                if lost == Ok(true) {
+                if host.tcp_connection(id).is_some_and(|tcp| tcp.state() == State::TimeWait) {
+                    // The socket was closed already, and what remains goes on alone (`tcp_time_wait`).
+                    let _ = host.tcp_close(now, id);
+                } else if host.with_tcp(now, id, Connection::disconnect) == Ok(true) {
                     stream.leftover = Some(Errno::ECONNRESET);
                 }
             }
