@@ -302,7 +302,9 @@ impl Host {
         let config = Arc::clone(&state.config);
         if iss.is_none() && (cookies == 2 || crowded) {
             if cookies == 0 {
-                self.tcp_stack().mib.req_q_full_drop += 1;
+                let mib = &mut self.tcp_stack().mib;
+                mib.req_q_full_drop += 1;
+                mib.listen_drops += 1;
                 return;
             }
             if self.listener_at(listener).is_some_and(Listener::queue_is_full) {
@@ -316,6 +318,7 @@ impl Host {
         let limit = i64::from(state.config.sysctl.tcp_max_syn_backlog as i32);
         let room = limit - i64::from(state.half_open);
         if iss.is_none() && cookies == 0 && room < limit >> 2 {
+            self.tcp_stack().mib.listen_drops += 1;
             return;
         }
         let admission = self.admit_fast_open(now, listener, syn);

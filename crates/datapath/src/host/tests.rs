@@ -165,6 +165,12 @@ fn errors_are_reported_to_the_sender() {
             reason: Reason::PacketTooBig,
         },
         Case {
+            what: "larger than the next link takes, at the last hop",
+            packet: datagram("10.0.1.2:5", "10.0.2.2:6", 1, 1480),
+            icmp: Some((11, 0, 0)),
+            reason: Reason::TtlExpired,
+        },
+        Case {
             what: "no route",
             packet: datagram("10.0.1.2:5", "10.9.9.9:6", 9, 100),
             icmp: Some((3, 0, 0)),

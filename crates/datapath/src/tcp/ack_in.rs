@@ -183,12 +183,10 @@ impl Connection {
     /// window and the pacing rate follow it, and what they let out goes (`tcp_rate_gen`,
     /// `tcp_cong_control`, `tcp_xmit_recovery`).
     fn respond(&mut self, rexmit: Rexmit, event: &mut AckEvent, cx: &mut Cx<'_>) {
-        let sample = &mut event.sample;
-        sample.acked_sacked = self.rate.delivered.wrapping_sub(event.prior_delivered);
-        sample.losses = self.totals.lost - event.prior_lost;
-        cx.mib.delivered += u64::from(sample.acked_sacked);
+        event.sample.acked_sacked = self.newly_delivered(event, cx);
+        event.sample.losses = self.totals.lost.wrapping_sub(event.prior_lost);
         self.rate.generate(
-            sample,
+            &mut event.sample,
             &mut self.window.app_limited,
             event.was_reneging,
             self.totals.lost,
@@ -197,6 +195,13 @@ impl Connection {
         );
         self.cong_control(event, cx);
         self.xmit_recovery(rexmit, cx);
+    }
+
+    /// How many segments this ACK has told to be delivered, which are counted (`tcp_newly_delivered`).
+    fn newly_delivered(&self, event: &AckEvent, cx: &mut Cx<'_>) -> u32 {
+        let delivered = self.rate.delivered.wrapping_sub(event.prior_delivered);
+        cx.mib.delivered += u64::from(delivered);
+        delivered
     }
 
     /// An ACK below `snd_una`: only its SACK blocks are of use (`old_ack` of `tcp_ack`).
@@ -214,6 +219,7 @@ impl Connection {
                 self.count_delivered(event.sacked.delivered, false, cx);
             }
             let rexmit = self.fastretrans_alert(0, event, cx);
+            self.newly_delivered(event, cx);
             self.xmit_recovery(rexmit, cx);
         }
         AckVerdict::Old
@@ -230,6 +236,7 @@ impl Connection {
         event.view = None;
         if event.flags.dsacking {
             self.fastretrans_alert(0, event, cx);
+            self.newly_delivered(event, cx);
         }
         self.ack_probe(cx.now);
         if self.rec.tlp_high_seq.is_some() {
@@ -259,10 +266,10 @@ impl Connection {
 
     /// `tcp_count_delivered`.
     pub(super) fn count_delivered(&mut self, delivered: u32, ece: bool, cx: &mut Cx<'_>) {
-        self.rate.delivered += delivered;
+        self.rate.delivered = self.rate.delivered.wrapping_add(delivered);
         // Accurate ECN counts by itself.
         if ece && !self.is_accurate() {
-            self.rate.delivered_ce += delivered;
+            self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(delivered);
             cx.mib.delivered_ce += u64::from(delivered);
         }
     }

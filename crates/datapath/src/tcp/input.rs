@@ -9,6 +9,7 @@ use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
+use crate::units::Instant;
 use core::num::NonZeroU32;
 
 /// A segment as TCP reads it.
@@ -81,9 +82,9 @@ impl Connection {
             return;
         }
         self.ack.clock = cx.now;
-        self.totals.segs_in += seg.segments;
+        self.totals.segs_in = self.totals.segs_in.wrapping_add(seg.segments);
         if seg.len > 0 {
-            self.totals.data_segs_in += seg.segments;
+            self.totals.data_segs_in = self.totals.data_segs_in.wrapping_add(seg.segments);
         }
         cx.mib.in_segs += u64::from(seg.segments);
         // Where timestamps were not agreed on nobody looks at them (`tcp_parse_options`).
@@ -280,7 +281,9 @@ impl Connection {
                 return false;
             }
             cx.mib.paws_estab += 1;
-            if !self.is_oow_limited_ack(seg, cx) {
+            if self.is_oow_limited_ack(seg, cx.now) {
+                cx.mib.ack_skipped_paws += 1;
+            } else {
                 self.send_dup_ack(seg, cx);
             }
             return false;
@@ -299,7 +302,9 @@ impl Connection {
             }
             if seg.has(TcpFlags::SYN) {
                 self.syn_challenge(seg, cx);
-            } else if !self.is_oow_limited_ack(seg, cx) {
+            } else if self.is_oow_limited_ack(seg, cx.now) {
+                cx.mib.ack_skipped += 1;
+            } else {
                 self.send_dup_ack(seg, cx);
             }
             return false;
@@ -359,10 +364,10 @@ impl Connection {
         self.ecn.acc.reflect = None;
     }
 
-    /// Pure ACKs and SYNs outside the window are answered at a limited rate.
-    pub(super) fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+    /// Pure ACKs and SYNs outside the window are answered at a limited rate (`tcp_oow_rate_limited`).
+    pub(super) fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, now: Instant) -> bool {
         let carries_data = seg.end_seq != seg.seq && !seg.has(TcpFlags::SYN);
-        !carries_data && self.oow_rate_limited(cx)
+        !carries_data && self.oow_rate_limited(now)
     }
 
     /// Tells the peer where we are, with DSACK if it repeats itself (`tcp_send_dupack`).

@@ -81,7 +81,8 @@ impl Connection {
             return Probing::No;
         }
         let size = self.mss_of_mtu(u32::midpoint(state.high, state.low));
-        let needed = size + (self.rec.reordering + 1) * self.snd.mss;
+        let spare = self.rec.reordering.wrapping_add(1).wrapping_mul(self.snd.mss);
+        let needed = size.wrapping_add(spare);
         let range = state.high.saturating_sub(state.low);
         if size > self.mss_of_mtu(state.high)
             || i64::from(range) < i64::from(self.config.sysctl.tcp_probe_threshold as i32)

@@ -305,7 +305,8 @@ impl Connection {
                     + profile.max_tcp_header
                     + profile.shared_info_len
                     + profile.sk_buff_len;
-                while self.win_from_space(per_segment) < self.opt.advmss {
+                // With a scale of -31 no memory is enough, and the kernel would come to no end.
+                while self.win_from_space(per_segment) < self.opt.advmss && per_segment < 1 << 30 {
                     per_segment += 128;
                 }
                 window / advmss * u64::from(per_segment)

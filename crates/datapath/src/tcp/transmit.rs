@@ -54,7 +54,7 @@ impl Connection {
         };
         if len > 0 {
             self.data_sent(cx);
-            self.totals.data_segs_out += segs;
+            self.totals.data_segs_out = self.totals.data_segs_out.wrapping_add(segs);
             self.totals.bytes_sent += u64::from(len);
         }
         if flags.contains(TcpFlags::ACK) {
@@ -65,7 +65,8 @@ impl Connection {
             && flags.contains(TcpFlags::ACK)
             && self.state == State::SynRecv
             && !self.crosses();
-        self.totals.segs_out += if of_listener { 0 } else { segs };
+        self.totals.segs_out =
+            self.totals.segs_out.wrapping_add(if of_listener { 0 } else { segs });
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
@@ -123,9 +124,9 @@ impl Connection {
         let len = self.queue.get(data).len();
         let options = self.syn_options(cx, flags);
         self.data_sent(cx);
-        self.totals.data_segs_out += 1;
+        self.totals.data_segs_out = self.totals.data_segs_out.wrapping_add(1);
         self.totals.bytes_sent += u64::from(len);
-        self.totals.segs_out += 1;
+        self.totals.segs_out = self.totals.segs_out.wrapping_add(1);
         cx.mib.out_segs += 1;
         let ecn = self.syn_ecn();
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
@@ -226,7 +227,7 @@ impl Connection {
 
     /// A packet without data, counted as sent.
     pub(super) fn control_packet(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) -> Packet {
-        self.totals.segs_out += 1;
+        self.totals.segs_out = self.totals.segs_out.wrapping_add(1);
         cx.mib.out_segs += 1;
         let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
         let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);

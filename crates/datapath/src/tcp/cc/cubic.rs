@@ -128,7 +128,7 @@ impl Cubic {
             self.origin_point.wrapping_add(delta)
         };
         self.segments_per_increase =
-            if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+            if target > cwnd { cwnd / (target - cwnd) } else { cwnd.wrapping_mul(100) };
         // Before the first loss the plateau is unknown: at least 5 % growth per RTT.
         if self.last_max_cwnd == 0 && self.segments_per_increase > 20 {
             self.segments_per_increase = 20;
@@ -164,11 +164,11 @@ impl CongestionControl for Cubic {
         self.epoch_start = 0;
         let cwnd = window.snd_cwnd;
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {
-            (cwnd * (BETA_SCALE + self.beta)) / (2 * BETA_SCALE)
+            cwnd.wrapping_mul(BETA_SCALE + self.beta) / (2 * BETA_SCALE)
         } else {
             cwnd
         };
-        ((cwnd * self.beta) / BETA_SCALE).max(2)
+        (cwnd.wrapping_mul(self.beta) / BETA_SCALE).max(2)
     }
 
     fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {

@@ -123,7 +123,7 @@ impl Connection {
             if seg.len > 0 {
                 // It is counted once more, after nothing (`tcp_fastopen_add_skb`).
                 self.totals.segs_in = seg.segments;
-                self.totals.data_segs_in += seg.segments;
+                self.totals.data_segs_in = self.totals.data_segs_in.wrapping_add(seg.segments);
             }
         }
         cx.ready |= SocketReady::WRITABLE;

@@ -50,7 +50,7 @@ impl Connection {
     /// `tcp_force_fast_retransmit`: the highest SACK is far enough above `snd_una`.
     pub(super) fn fack_forces_retransmit(&self) -> bool {
         let distance = self.highest_sack_seq().bytes_since(self.snd.una);
-        distance > self.rec.reordering * self.snd.mss
+        distance > self.rec.reordering.wrapping_mul(self.snd.mss)
     }
 
     /// The oldest segment is older than the timeout, though the timer was restarted since

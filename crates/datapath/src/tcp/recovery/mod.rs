@@ -323,7 +323,7 @@ impl Connection {
             self.rec.lost_out += pcount;
             self.queue.get_mut(id).sacked |= tag::LOST;
         }
-        self.totals.lost += pcount;
+        self.totals.lost = self.totals.lost.wrapping_add(pcount);
         self.tell_of_loss(id, cx);
         cx.event(self.id, EventKind::MarkLost { seq: skb.seq, end_seq: skb.end_seq, cause });
     }

@@ -169,7 +169,7 @@ impl Connection {
             if self.window.ca_state != CaState::Recovery {
                 self.enter_recovery(false, cx);
                 if !self.cc.has_cong_control() {
-                    let lost = self.totals.lost - lost_before;
+                    let lost = self.totals.lost.wrapping_sub(lost_before);
                     self.cwnd_reduction(1, lost, AckFlags::default());
                 }
             }

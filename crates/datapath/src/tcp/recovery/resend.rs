@@ -183,7 +183,7 @@ impl Connection {
         if skb.flags.contains(crate::packet::TcpFlags::SYN) {
             cx.mib.syn_retrans += 1;
         }
-        self.totals.total_retrans += segs;
+        self.totals.total_retrans = self.totals.total_retrans.wrapping_add(segs);
         self.totals.bytes_retrans += u64::from(skb.len());
         cx.event(self.id, EventKind::Retransmit { seq: skb.seq, end_seq: skb.end_seq, cause });
         let verdict = self.transmit_skb(id, cx);

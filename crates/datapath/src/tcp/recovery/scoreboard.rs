@@ -94,7 +94,7 @@ impl Connection {
         } else if self.rec.tlp_high_seq == Some(block.end) {
             event.flags.dsack_tlp = true;
         }
-        self.totals.dsack_dups += dup_segs;
+        self.totals.dsack_dups = self.totals.dsack_dups.wrapping_add(dup_segs);
         if self.totals.dsack_dups > self.totals.total_retrans {
             return None;
         }
@@ -102,7 +102,7 @@ impl Connection {
             self.rec.rack.dsack_seen = true;
         }
         event.flags.dsacking = true;
-        event.sacked.delivered += dup_segs;
+        event.sacked.delivered = event.sacked.delivered.wrapping_add(dup_segs);
         Some(dup_segs)
     }
 

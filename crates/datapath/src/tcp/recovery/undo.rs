@@ -181,7 +181,7 @@ impl Connection {
         }
         let metric = highest.bytes_since(low_seq);
         let mss = self.snd.mss;
-        if metric > self.rec.reordering * mss {
+        if metric > self.rec.reordering.wrapping_mul(mss) {
             let max = self.config.sysctl.tcp_max_reordering;
             self.rec.reordering = metric.div_ceil(mss).min(max);
         }
