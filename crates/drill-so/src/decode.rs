@@ -86,7 +86,24 @@ pub fn controls(mut bytes: &[u8]) -> Vec<Control> {
         };
         list.push(match (level, kind) {
             (number::SOL_SOCKET, number::SO_TIMESTAMPING) => Control::TimestampingFlags(value),
-            (number::SOL_IP, number::IP_TOS) => Control::IpTos(value as u8),
+            (number::SOL_IP, number::IP_TOS) if (0..=255).contains(&value) => {
+                Control::IpTos(value as u8)
+            }
+            (number::SOL_IP, number::IP_PKTINFO) if data.len() == 12 => Control::IpPktInfo {
+                interface: value as u32,
+                spec_dst: bytes_of::<4>(data, 4).into(),
+                addr: bytes_of::<4>(data, 8).into(),
+            },
+            (number::SOL_IPV6, number::IPV6_PKTINFO) if data.len() == 20 => Control::Ipv6PktInfo {
+                addr: bytes_of::<16>(data, 0).into(),
+                interface: int(data, 16) as u32,
+            },
+            (number::SOL_IPV6, number::IPV6_HOPLIMIT) if data.len() == 4 => {
+                Control::Ipv6HopLimit(value)
+            }
+            (number::SOL_UDP, number::UDP_SEGMENT) if data.len() == 2 => {
+                Control::UdpSegment(u16::from_ne_bytes(bytes_of(data, 0)))
+            }
             (number::SOL_IP, number::IP_TTL) => Control::IpTtl(value),
             (number::SOL_IPV6, number::IPV6_TCLASS) => Control::Ipv6TrafficClass(value),
             _ => Control::Other { level, kind, value },
@@ -95,6 +112,11 @@ pub fn controls(mut bytes: &[u8]) -> Vec<Control> {
         bytes = &bytes[next..];
     }
     list
+}
+
+/// So many bytes from `at` on.
+fn bytes_of<const N: usize>(data: &[u8], at: usize) -> [u8; N] {
+    data[at..at + N].try_into().expect("as long as its type")
 }
 
 /// `struct cmsghdr`.

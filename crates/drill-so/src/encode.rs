@@ -162,6 +162,20 @@ fn one_control(control: &Control) -> (i32, i32, Vec<u8>) {
         Control::IpTos(tos) => (number::SOL_IP, number::IP_TOS, vec![tos]),
         Control::IpTtl(ttl) => (number::SOL_IP, number::IP_TTL, number(ttl)),
         Control::Ipv6TrafficClass(class) => (number::SOL_IPV6, number::IPV6_TCLASS, number(class)),
+        Control::Ipv6HopLimit(hops) => (number::SOL_IPV6, number::IPV6_HOPLIMIT, number(hops)),
+        Control::IpPktInfo { interface, spec_dst, addr } => {
+            fields.u32s(&[interface]).u8s(&spec_dst.octets()).u8s(&addr.octets());
+            (number::SOL_IP, number::IP_PKTINFO, fields.take())
+        }
+        Control::Ipv6PktInfo { addr, interface } => {
+            fields.u8s(&addr.octets()).u32s(&[interface]);
+            (number::SOL_IPV6, number::IPV6_PKTINFO, fields.take())
+        }
+        Control::IpOrigDstAddr(to) => (number::SOL_IP, number::IP_ORIGDSTADDR, address(to)),
+        Control::Ipv6OrigDstAddr(to) => (number::SOL_IPV6, number::IPV6_ORIGDSTADDR, address(to)),
+        Control::UdpSegment(size) => {
+            (number::SOL_UDP, number::UDP_SEGMENT, size.to_ne_bytes().to_vec())
+        }
         Control::Other { level, kind, value } => (level, kind, number(value)),
     }
 }
@@ -175,10 +189,22 @@ mod tests {
     /// What is written can be read again.
     #[test]
     fn control_messages_there_and_back() {
-        let sent = [Control::IpTtl(64), Control::IpTos(0x10), Control::TimestampingFlags(2)];
+        let sent = [
+            Control::IpTtl(64),
+            Control::IpTos(0x10),
+            Control::TimestampingFlags(2),
+            Control::Ipv6HopLimit(3),
+            Control::UdpSegment(1_200),
+            Control::IpPktInfo {
+                interface: 2,
+                spec_dst: [192, 0, 2, 1].into(),
+                addr: [192, 0, 2, 2].into(),
+            },
+            Control::Ipv6PktInfo { addr: [0xfd3d, 0, 0, 0, 0, 0, 0, 1].into(), interface: 2 },
+        ];
         let (bytes, cut) = controls(&sent, 256);
         assert!(!cut);
-        assert_eq!(bytes.len(), 3 * 24);
+        assert_eq!(bytes.len(), 5 * 24 + 32 + 40);
         assert_eq!(decode::controls(&bytes), sent);
     }
 

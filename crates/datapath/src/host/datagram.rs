@@ -13,13 +13,15 @@ use crate::tcp::{IcmpError, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An ICMP error, as a socket with `IP_RECVERR` is told of it (`struct sock_extended_err`).
+/// An error, as a socket with `IP_RECVERR` is told of it (`struct sock_extended_err`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatagramError {
     /// What it means.
     pub error: NetworkError,
-    /// The message itself.
-    pub icmp: IcmpError,
+    /// The ICMP message; `None` if this host says so itself (`SO_EE_ORIGIN_LOCAL`).
+    pub icmp: Option<IcmpError>,
+    /// Of `MessageSize`: what the path takes, bytes; else 0 (`ee_info`).
+    pub info: u32,
     /// Who sent it (`SO_EE_OFFENDER`).
     pub offender: IpAddr,
     /// Where the datagram was to go.
@@ -30,6 +32,37 @@ pub struct DatagramError {
 
 /// Errors that wait for their reader at most.
 const MAX_ERRORS: usize = 128;
+
+impl UdpSocket {
+    /// A datagram that was longer than `mtu` lets be (`ip_local_error`, `ipv6_local_error`). Over IPv4 the port is that of
+    /// the peer, if there is one, not of who was named.
+    pub(super) fn local_error(&mut self, remote: SocketAddr, mtu: u32) {
+        let mut remote = remote;
+        if remote.is_ipv4() {
+            remote.set_port(self.peer.map_or(0, |peer| peer.port()));
+        }
+        if self.wants_errors(remote.is_ipv6()) && self.errors.len() < MAX_ERRORS {
+            let (error, offender) = (NetworkError::MessageSize, remote.ip());
+            let payload = Body::default();
+            let told = DatagramError { error, icmp: None, info: mtu, offender, remote, payload };
+            self.errors.push_back(told);
+            self.wakes.state = self.wakes.state.wrapping_add(1);
+        }
+    }
+
+    /// Takes the first of the errors that wait. The error that is told without them is that of the next ICMP message, and
+    /// over with the last (`sock_dequeue_err_skb`).
+    fn take_queued_error(&mut self) -> Option<DatagramError> {
+        let told = self.errors.pop_front()?;
+        let next = self.errors.front().filter(|next| next.icmp.is_some());
+        match next {
+            Some(next) => self.error = Some(next.error),
+            None if told.icmp.is_some() => self.error = None,
+            None => {}
+        }
+        Some(told)
+    }
+}
 
 impl Host {
     /// Whether a UDP socket has this port at this address, or at all addresses.
@@ -68,8 +101,36 @@ impl Host {
     pub fn udp_disconnect(&mut self, id: SocketId, local: SocketAddr) -> Result<(), SocketError> {
         let socket = self.udp_socket(id)?;
         socket.peer = None;
-        socket.error = None;
         self.udp_rebind(id, local)
+    }
+
+    /// Undoes `connect` of a socket that has not asked for its port: it has none any more, and nobody hears it. What waits
+    /// to be read stays.
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub(crate) fn udp_unbind(&mut self, id: SocketId, any: SocketAddr) -> Result<(), SocketError> {
+        let socket = self.udp_socket(id)?;
+        socket.peer = None;
+        let old = core::mem::replace(&mut socket.local, any);
+        self.sockets.udp.remove(&(old.port(), old.ip()));
+        Ok(())
+    }
+
+    /// A socket that has given its port back gets one again.
+    ///
+    /// # Errors
+    /// The address is in use, or no port is free.
+    pub(crate) fn udp_bind_again(
+        &mut self,
+        id: SocketId,
+        local: SocketAddr,
+    ) -> Result<(), SocketError> {
+        let local = self.udp_free_address(local)?;
+        let slot = self.sockets.slot(id)?;
+        self.sockets.udp.insert((local.port(), local.ip()), slot);
+        self.udp_socket(id)?.local = local;
+        Ok(())
     }
 
     /// Moves a socket to another address, unless that is taken.
@@ -101,7 +162,7 @@ impl Host {
     pub fn udp_path_mtu(&mut self, now: Instant, id: SocketId) -> Result<Option<u32>, SocketError> {
         let socket = self.open_udp(id)?;
         let Some(peer) = socket.peer else { return Ok(None) };
-        let discovery = socket.pmtu_discovery;
+        let discovery = socket.discovery(peer.is_ipv6());
         Ok(Some(self.mtu_towards(now, peer.ip(), discovery)))
     }
 
@@ -125,12 +186,19 @@ impl Host {
         Ok(self.udp_socket(id)?.error.take())
     }
 
-    /// The next ICMP error of a socket with `IP_RECVERR`.
+    /// The next error of a socket with `IP_RECVERR`.
     ///
     /// # Errors
     /// It is not an open UDP socket.
     pub fn udp_take_icmp(&mut self, id: SocketId) -> Result<Option<DatagramError>, SocketError> {
-        Ok(self.udp_socket(id)?.errors.pop_front())
+        Ok(self.udp_socket(id)?.take_queued_error())
+    }
+
+    /// Forgets the errors that wait, as switching `IP_RECVERR` off does (`skb_errqueue_purge`).
+    pub(crate) fn udp_purge_errors(&mut self, id: SocketId) {
+        if let Ok(socket) = self.udp_socket(id) {
+            socket.errors.clear();
+        }
     }
 
     /// An error, or ICMP errors, wait to be told.
@@ -164,9 +232,10 @@ impl Host {
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
         let mut hard = hard;
         if error == NetworkError::MessageSize {
-            hard = socket.pmtu_discovery != PmtuDiscovery::Dont;
+            let discovery = socket.discovery(icmp.ipv6);
+            hard = discovery != PmtuDiscovery::Dont;
             let believes = !matches!(
-                socket.pmtu_discovery,
+                discovery,
                 PmtuDiscovery::Interface | PmtuDiscovery::Omit | PmtuDiscovery::Probe
             );
             if believes && icmp.mtu > 0 {
@@ -174,9 +243,11 @@ impl Host {
             }
         }
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
-        if socket.recverr {
+        if socket.wants_errors(icmp.ipv6) {
             if socket.errors.len() < MAX_ERRORS {
-                let told = DatagramError { error, icmp, offender, remote, payload };
+                let info = if error == NetworkError::MessageSize { icmp.mtu } else { 0 };
+                let icmp = Some(icmp);
+                let told = DatagramError { error, icmp, info, offender, remote, payload };
                 socket.errors.push_back(told);
             }
         } else if !hard || socket.peer.is_none() {

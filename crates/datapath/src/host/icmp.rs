@@ -164,7 +164,7 @@ impl Host {
         } else if icmp.kind == reply {
             let from = SocketAddr::new(src, icmp.rest as u16);
             let ttl = packet.network.ttl();
-            let datagram = Datagram { from, body: packet.body, tos, ttl, at: now };
+            let datagram = Datagram { from, to: dst, body: packet.body, tos, ttl, at: now };
             self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);
         } else if let Some(quoted) = packet.quoted() {
             self.deliver_icmp_error(now, icmp, src, quoted, &packet);

@@ -49,10 +49,10 @@ pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket, Wakes};
 pub use timers::LazyTimers;
-pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
+pub use udp::{IpcmCookie, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
 use crate::fib::source::Own;
-use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, TableId};
+use crate::fib::{Decision, Fib, FibError, Hop, Prefix, Protocol, Route, RouteType, TableId};
 use crate::metrics::PathMtu;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
@@ -290,6 +290,25 @@ impl Host {
     /// Where a packet to `dst` would go, as far as the address alone decides.
     pub fn route_to(&self, dst: IpAddr) -> Decision {
         self.fib.lookup(&crate::fib::RouteKey::to(dst))
+    }
+
+    /// Whether what is sent to `remote` goes by a router, which `SO_DONTROUTE` forbids. IPv6 does not heed it.
+    pub(crate) fn goes_by_gateway(&self, remote: IpAddr) -> bool {
+        let gateway = |hop: Hop| hop.gateway.is_some();
+        remote.is_ipv4() && matches!(self.route_to(remote), Decision::Forward(hop) if gateway(hop))
+    }
+
+    /// The number of the interface that what is sent to `remote` leaves by (`ifindex`): 1 is `lo`, then come the ports.
+    pub(crate) fn interface_towards(&self, remote: IpAddr) -> u32 {
+        match self.route_to(remote) {
+            Decision::Forward(hop) => u32::from(hop.port) + 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether there is an interface of that number.
+    pub(crate) fn has_interface(&self, index: u32) -> bool {
+        (1..self.ports.len() as u32 + 2).contains(&index)
     }
 
     /// The source of what is sent to `remote` from a socket without an address (see

@@ -10,7 +10,7 @@ use crate::packet::Body;
 use crate::prefetch::prefetch_at;
 use crate::units::Instant;
 use core::cmp::Reverse;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Why a socket call failed (`errno` names).
@@ -30,6 +30,8 @@ pub enum SocketError {
     MessageSize,
     /// `ENETUNREACH`: no route.
     Unreachable,
+    /// `EINVAL`.
+    InvalidArgument,
 }
 
 /// One datagram, or one echo reply, as read from a socket.
@@ -37,6 +39,8 @@ pub enum SocketError {
 pub struct Datagram {
     /// Who sent it. The port of an echo reply is the sequence number of its request.
     pub from: SocketAddr,
+    /// The address that it was sent to (`IP_PKTINFO`).
+    pub to: IpAddr,
     /// Its payload.
     pub body: Body,
     /// The DSCP and ECN byte that it arrived with (`IP_RECVTOS`).
@@ -81,7 +85,7 @@ pub struct Sockets {
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
     /// UDP sockets by local port, several to a port if their addresses differ.
-    pub(super) udp: BTreeMap<(u16, core::net::IpAddr), u32>,
+    pub(super) udp: BTreeMap<(u16, IpAddr), u32>,
     /// Ports for those who ask for none.
     pub(super) ephemeral: Ephemeral,
 }

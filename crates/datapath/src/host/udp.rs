@@ -4,14 +4,15 @@ use super::Host;
 use super::datagram::DatagramError;
 use super::socket::{Datagram, Socket, SocketError};
 use super::tcp::Wakes;
-use crate::fib::Decision;
+use crate::fib::{Decision, Hop};
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::{
     Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp,
+    tos_to_priority,
 };
 use crate::reason::{Enqueue, Reason};
-use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::config::{Ipv6Options, PmtuDiscovery};
 use crate::tcp::{PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,6 +27,34 @@ pub const UDP_SEND_BUFFER: u32 = 212_992;
 pub(super) const SKB_OVERHEAD: u32 = 768;
 /// Largest packet of a host to itself (`lo`).
 pub(super) const LOOPBACK_MTU: u32 = 65_536;
+
+/// What control messages say of one datagram (`struct ipcm_cookie`, `struct ipcm6_cookie`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IpcmCookie {
+    /// Its source (`IP_PKTINFO`, `IPV6_PKTINFO`).
+    pub source: Option<IpAddr>,
+    /// Its traffic class, from which its priority follows over IPv4 (`IP_TOS`, `IPV6_TCLASS`).
+    pub tos: Option<u8>,
+    /// Its TTL or hop limit (`IP_TTL`, `IPV6_HOPLIMIT`).
+    pub ttl: Option<u8>,
+    /// It is to be cut into datagrams of so many bytes (`UDP_SEGMENT`); 0: not.
+    pub gso_size: u16,
+    /// It must not be fragmented (`IPV6_DONTFRAG`).
+    pub dont_fragment: bool,
+    /// It goes to neighbours only (`MSG_DONTROUTE`, `SO_DONTROUTE`).
+    pub dont_route: bool,
+}
+
+/// How a datagram goes: from where, in packets of which size.
+pub(crate) struct Way {
+    src: IpAddr,
+    path: PathMtu,
+    /// It is cut into fragments.
+    large: bool,
+}
+
+/// `UDP_MAX_SEGMENTS`: datagrams of one call.
+const MAX_SEGMENTS: u32 = 128;
 
 /// One UDP socket.
 #[derive(Debug)]
@@ -46,8 +75,14 @@ pub struct UdpSocket {
     pub priority: u32,
     /// What to do with datagrams larger than the path takes (`IP_MTU_DISCOVER`).
     pub pmtu_discovery: PmtuDiscovery,
-    /// ICMP errors are told at once, and kept with what they are about (`IP_RECVERR`).
+    /// Errors are told at once, and kept with what they are about (`IP_RECVERR`).
     pub recverr: bool,
+    /// What an `AF_INET6` socket keeps for what goes over IPv6; without it that goes by the options of IPv4.
+    pub ipv6: Option<Ipv6Options>,
+    /// The largest packet over IPv6 that it makes (`IPV6_MTU`), bytes.
+    pub frag_size: Option<u32>,
+    /// `skb->mark` of what it sends (`SO_MARK`).
+    pub mark: u32,
     /// An IPv6 socket without IPv4 (`IPV6_V6ONLY`).
     pub v6_only: bool,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
@@ -79,6 +114,9 @@ impl UdpSocket {
             priority: 0,
             pmtu_discovery: PmtuDiscovery::default(),
             recverr: false,
+            ipv6: None,
+            frag_size: None,
+            mark: 0,
             v6_only: false,
             receive_drops: 0,
             peer: None,
@@ -90,6 +128,16 @@ impl UdpSocket {
             unsent_truesize: 0,
             wants_room: false,
         }
+    }
+
+    /// `IP_MTU_DISCOVER`, or IPv6's where that is spoken.
+    pub(super) fn discovery(&self, ipv6: bool) -> PmtuDiscovery {
+        self.ipv6.filter(|_| ipv6).map_or(self.pmtu_discovery, |own| own.pmtu_discovery)
+    }
+
+    /// `IP_RECVERR`, or IPv6's where that is spoken.
+    pub fn wants_errors(&self, ipv6: bool) -> bool {
+        self.ipv6.filter(|_| ipv6).map_or(self.recverr, |own| own.recverr)
     }
 
     /// A packet of this socket has left or was dropped. True if there is now room and somebody may wait
@@ -160,6 +208,17 @@ impl Host {
     /// The address is in use, or no port is free.
     pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<SocketId, SocketError> {
         self.begin_syscall(now);
+        let local = self.udp_free_address(local)?;
+        let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
+        self.sockets.udp.insert((local.port(), local.ip()), id);
+        Ok(self.sockets.id(id))
+    }
+
+    /// An address that a socket may be bound to, with a port if none is asked for.
+    pub(super) fn udp_free_address(
+        &mut self,
+        local: SocketAddr,
+    ) -> Result<SocketAddr, SocketError> {
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
             port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
@@ -167,10 +226,7 @@ impl Host {
             }
             port => port,
         };
-        let local = SocketAddr::new(local.ip(), port);
-        let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
-        self.sockets.udp.insert((port, local.ip()), id);
-        Ok(self.sockets.id(id))
+        Ok(SocketAddr::new(local.ip(), port))
     }
 
     fn free_udp_port(&mut self, ip: IpAddr) -> Result<u16, SocketError> {
@@ -206,41 +262,135 @@ impl Host {
         remote: SocketAddr,
         body: Body,
     ) -> Result<Enqueue, SocketError> {
+        self.udp_send_with(now, id, remote, body, &IpcmCookie::default())
+    }
+
+    /// The same by what control messages say of this datagram.
+    ///
+    /// # Errors
+    /// As above; `InvalidArgument`: more segments than one call may have.
+    pub fn udp_send_with(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        body: Body,
+        cookie: &IpcmCookie,
+    ) -> Result<Enqueue, SocketError> {
         self.begin(now);
-        let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
-        if body.len > u32::from(u16::MAX) - headers {
-            return Err(SocketError::MessageSize);
-        }
-        let src = match self.udp_socket(id)?.local.ip() {
-            ip if ip.is_unspecified() => {
-                self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?
-            }
-            ip => ip,
-        };
-        let PathMtu { bytes: mtu, locked } =
-            self.path_towards(now, remote.ip(), self.open_udp(id)?.pmtu_discovery);
-        let owner = self.sockets.slot(id)?;
+        let way = self.udp_way(now, id, remote, body.len, cookie)?;
         let socket = self.udp_socket(id)?;
         if socket.unsent_truesize >= socket.send_buffer {
             socket.wants_room = true;
             return Err(SocketError::WouldBlock);
         }
-        let ttl = if remote.is_ipv4() { socket.ttl } else { socket.hop_limit };
-        let mut network = network_header(src, remote.ip(), socket.tos, ttl, PROTO_UDP)
-            .ok_or(SocketError::AddressNotAvailable)?;
-        let large = network.len() + 8 + body.len > mtu;
-        if large && matches!(socket.pmtu_discovery, PmtuDiscovery::Do | PmtuDiscovery::Probe) {
+        let segment = u32::from(cookie.gso_size);
+        if segment == 0 || body.len <= segment {
+            return self.udp_transmit(now, id, remote, body, cookie, &way);
+        }
+        // What a device would cut (`UDP_SEGMENT`) is cut here. Who gives a datagram of many has room for all.
+        let mut verdict = Enqueue::Queued;
+        for from in (0..body.len).step_by(segment as usize) {
+            let part = body.window(from, segment.min(body.len - from));
+            verdict = self.udp_transmit(now, id, remote, part, cookie, &way)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Whether `len` bytes may go to `remote`, and how (`ip_route_output_flow`, `__ip_append_data`). What is too long is told
+    /// to who has asked for errors as well.
+    ///
+    /// # Errors
+    /// `Unreachable`, `MessageSize`, `InvalidArgument`.
+    pub(crate) fn udp_way(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        len: u32,
+        cookie: &IpcmCookie,
+    ) -> Result<Way, SocketError> {
+        let ipv6 = remote.is_ipv6();
+        let way = self.route_to(remote.ip());
+        let gateway = matches!(way, Decision::Forward(Hop { gateway: Some(_), .. }));
+        if way == Decision::NoRoute || gateway && cookie.dont_route && !ipv6 {
+            return Err(SocketError::Unreachable);
+        }
+        let src = match cookie.source.unwrap_or(self.open_udp(id)?.local.ip()) {
+            ip if ip.is_unspecified() => {
+                self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?
+            }
+            ip => ip,
+        };
+        let discovery = self.open_udp(id)?.discovery(ipv6);
+        let mut path = self.path_by(now, remote.ip(), way, discovery);
+        let device = path.bytes;
+        let socket = self.udp_socket(id)?;
+        if let (true, Some(own)) = (ipv6, socket.frag_size) {
+            path.bytes = path.bytes.min(own);
+        }
+        let (header, most) =
+            if ipv6 { (40, u32::from(u16::MAX) - 8) } else { (20, u32::from(u16::MAX) - 28) };
+        let segment = u32::from(cookie.gso_size);
+        let one = if segment == 0 { len } else { len.min(segment) };
+        let large = header + 8 + one > path.bytes;
+        let whole = matches!(
+            discovery,
+            PmtuDiscovery::Do | PmtuDiscovery::Probe | PmtuDiscovery::Interface
+        );
+        if len > most || large && (whole || cookie.dont_fragment || segment != 0) {
+            if segment == 0 {
+                socket.local_error(remote, path.bytes);
+            }
             return Err(SocketError::MessageSize);
         }
+        if segment != 0 && len > segment * MAX_SEGMENTS {
+            return Err(SocketError::InvalidArgument);
+        }
+        // What fits into the device's packets is not cut, whatever `IPV6_MTU` says.
+        let fits = header + 8 + one <= device;
+        Ok(Way {
+            src,
+            path: if fits { PathMtu { bytes: device, ..path } } else { path },
+            large: !fits,
+        })
+    }
+
+    /// One packet, for which there is room.
+    fn udp_transmit(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        body: Body,
+        cookie: &IpcmCookie,
+        way: &Way,
+    ) -> Result<Enqueue, SocketError> {
+        let owner = self.sockets.slot(id)?;
+        let socket = self.udp_socket(id)?;
+        let ipv6 = remote.is_ipv6();
+        let (tos, ttl) = match socket.ipv6 {
+            Some(own) if ipv6 => (own.traffic_class, socket.hop_limit),
+            _ if ipv6 => (socket.tos, socket.hop_limit),
+            _ => (socket.tos, socket.ttl),
+        };
+        let (tos, ttl) = (cookie.tos.unwrap_or(tos), cookie.ttl.unwrap_or(ttl));
+        let mut network = network_header(way.src, remote.ip(), tos, ttl, PROTO_UDP)
+            .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv4(ip) = &mut network {
-            let locked = locked && socket.pmtu_discovery == PmtuDiscovery::Want;
-            ip.dont_fragment = !large && !locked && socket.pmtu_discovery.sets_df();
+            let discovery = socket.discovery(false);
+            let locked = way.path.locked && discovery == PmtuDiscovery::Want;
+            ip.dont_fragment = !way.large && !locked && discovery.sets_df();
         }
         let truesize = truesize_of(body.len);
         socket.unsent_truesize += truesize;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
-        let priority = socket.priority;
-        let meta = Meta { priority, truesize, owner, ..Meta::default() };
+        let priority = match cookie.tos {
+            Some(tos) if !ipv6 => tos_to_priority(tos),
+            _ => socket.priority,
+        };
+        let mark = socket.mark;
+        let meta = Meta { priority, mark, truesize, owner, ..Meta::default() };
         let packet = Packet {
             link: LinkHeader::None,
             network,
@@ -249,8 +399,8 @@ impl Host {
             meta,
             ..Packet::default()
         };
-        self.count(remote.is_ipv6()).udp_out_datagrams += 1;
-        Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
+        self.count(ipv6).udp_out_datagrams += 1;
+        Ok(self.ip_output_within(now, way.path.bytes, &mut packet.finish()))
     }
 
     /// The same with bytes, which are copied once.
@@ -264,8 +414,13 @@ impl Host {
         remote: SocketAddr,
         bytes: &[u8],
     ) -> Result<Enqueue, SocketError> {
-        let body = self.payloads.get_or_insert_default().datagram(bytes);
+        let body = self.udp_payload(bytes);
         self.udp_send(now, id, remote, body)
+    }
+
+    /// Bytes as a datagram of this host has them.
+    pub(crate) fn udp_payload(&mut self, bytes: &[u8]) -> Body {
+        self.payloads.get_or_insert_default().datagram(bytes)
     }
 
     /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
@@ -286,7 +441,17 @@ impl Host {
         remote: IpAddr,
         discovery: PmtuDiscovery,
     ) -> PathMtu {
-        let Decision::Forward(hop) = self.route_to(remote) else {
+        self.path_by(now, remote, self.route_to(remote), discovery)
+    }
+
+    fn path_by(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        way: Decision,
+        discovery: PmtuDiscovery,
+    ) -> PathMtu {
+        let Decision::Forward(hop) = way else {
             return PathMtu { bytes: LOOPBACK_MTU, locked: false };
         };
         let mtu = self.ports[usize::from(hop.port)].config.mtu;
@@ -347,12 +512,12 @@ impl Host {
             self.icmp_port_unreachable(now, &packet);
             return self.drop_packet(Reason::NoSocket, packet);
         };
-        let from = SocketAddr::new(src, udp.src_port);
+        let (from, to) = (remote, dst);
         let (tos, ttl) = (packet.network.tos(), packet.network.ttl());
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
-        let datagram = Datagram { from, body: packet.body.clone(), tos, ttl, at: now };
+        let datagram = Datagram { from, to, body: packet.body.clone(), tos, ttl, at: now };
         if !socket.accept(datagram) {
             let count = self.count(dst.is_ipv6());
             count.udp_rcvbuf_errors += 1;

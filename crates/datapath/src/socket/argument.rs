@@ -3,7 +3,7 @@
 use super::call::Fd;
 use crate::tcp::Payload;
 use crate::units::Instant;
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// A `struct sockaddr` argument.
@@ -74,6 +74,30 @@ pub enum Control {
     IpTtl(i32),
     /// `SOL_IPV6` `IPV6_TCLASS`.
     Ipv6TrafficClass(i32),
+    /// `SOL_IPV6` `IPV6_HOPLIMIT`.
+    Ipv6HopLimit(i32),
+    /// `SOL_IP` `IP_PKTINFO` (`struct in_pktinfo`).
+    IpPktInfo {
+        /// `ipi_ifindex`.
+        interface: u32,
+        /// `ipi_spec_dst`: what an answer comes from; of what is sent its source.
+        spec_dst: Ipv4Addr,
+        /// `ipi_addr`: the destination in the header.
+        addr: Ipv4Addr,
+    },
+    /// `SOL_IPV6` `IPV6_PKTINFO` (`struct in6_pktinfo`).
+    Ipv6PktInfo {
+        /// `ipi6_addr`: the destination; of what is sent its source.
+        addr: Ipv6Addr,
+        /// `ipi6_ifindex`.
+        interface: u32,
+    },
+    /// `SOL_IP` `IP_ORIGDSTADDR`.
+    IpOrigDstAddr(SocketAddr),
+    /// `SOL_IPV6` `IPV6_ORIGDSTADDR`.
+    Ipv6OrigDstAddr(SocketAddr),
+    /// `SOL_UDP` `UDP_SEGMENT`: bytes of each datagram that this one is cut into.
+    UdpSegment(u16),
     /// Any other: level, type, and its value as a number.
     Other {
         /// `cmsg_level`.

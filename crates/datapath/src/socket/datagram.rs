@@ -1,6 +1,7 @@
 //! UDP sockets: binding, connecting, sending, receiving (`inet_dgram_ops`, `udp_sendmsg`,
 //! `udp_recvmsg`, `__ip4_datagram_connect`).
 
+mod control;
 mod options;
 
 use super::Sockets;
@@ -14,7 +15,7 @@ use super::number::*;
 use super::options::shortened;
 use super::stream::wait;
 use super::table::File;
-use crate::host::{Datagram, Host, SocketError, SocketId, UdpSocket, Wakes};
+use crate::host::{Datagram, Host, IpcmCookie, SocketError, SocketId, UdpSocket, Wakes};
 use crate::packet::Body;
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -46,14 +47,14 @@ pub(super) struct DatagramSocket {
 #[derive(Clone, Debug)]
 struct Corked {
     remote: SocketAddr,
+    /// What the control messages of its first piece say.
+    cookie: IpcmCookie,
     bytes: u64,
     /// The bytes, up to the last that were given; empty if there are only lengths.
     content: Vec<u8>,
 }
 
-/// What an IPv4 packet has room for behind its headers, as far as nobody has options.
-const LONGEST_PAYLOAD: u64 = 0xffff - 8 - 20;
-/// The longest datagram that `sendmsg` looks at.
+/// The longest datagram that `udp_sendmsg` looks at.
 const LONGEST: u64 = 0xffff;
 impl DatagramSocket {
     /// A socket that has just been opened.
@@ -82,6 +83,43 @@ impl DatagramSocket {
         family::shown(address, self.ipv6)
     }
 
+    /// For whom a datagram is, and whether so much may be sent at all (`udp_sendmsg`, `udpv6_sendmsg`).
+    fn whom(
+        &self,
+        host: &Host,
+        address: Address,
+        peer: Option<SocketAddr>,
+        len: u64,
+        flags: i32,
+    ) -> Result<SocketAddr, Errno> {
+        let told = match address {
+            Address::Null => peer.ok_or(Errno::EDESTADDRREQ),
+            given => self.address(given),
+        };
+        let over_ipv4 = !self.ipv6 || told.is_ok_and(|remote| remote.is_ipv4());
+        if over_ipv4 && len > LONGEST {
+            return Err(Errno::EMSGSIZE);
+        }
+        if over_ipv4 && flags & MSG_OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let mut remote = told?;
+        if remote.port() == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if remote.ip().is_unspecified() {
+            remote.set_ip(host.loopback_like(remote.ip()));
+        }
+        Ok(remote)
+    }
+
+    /// Sends what was gathered (`udp_push_pending_frames`); what goes wrong is told to nobody.
+    fn push_pending(&mut self, now: Instant, host: &mut Host) {
+        let (Some(mut corked), Some(id)) = (self.corked.take(), self.id) else { return };
+        let body = payload(host, &mut corked.content, corked.bytes);
+        let _ = host.udp_send_with(now, id, corked.remote, body, &corked.cookie);
+    }
+
     /// Gives the settings to the host's socket.
     fn apply(&self, host: &mut Host) {
         let Some(id) = self.id else { return };
@@ -95,6 +133,9 @@ impl DatagramSocket {
         socket.priority = own.priority;
         socket.pmtu_discovery = own.pmtu;
         socket.recverr = own.recverr;
+        socket.ipv6 = self.ipv6.then_some(own.over_ipv6);
+        socket.frag_size = own.frag_size;
+        socket.mark = own.mark;
         socket.v6_only = own.v6_only;
     }
 
@@ -106,6 +147,9 @@ impl DatagramSocket {
         local: SocketAddr,
     ) -> Result<SocketId, Errno> {
         if let Some(id) = self.id {
+            if !self.has_port(host) {
+                host.udp_bind_again(id, local)?;
+            }
             return Ok(id);
         }
         let id = host.udp_bind(now, local).map_err(|error| match error {
@@ -115,6 +159,11 @@ impl DatagramSocket {
         self.id = Some(id);
         self.apply(host);
         Ok(id)
+    }
+
+    /// It has a port, which it may have given back (`udp_disconnect`).
+    fn has_port(&self, host: &Host) -> bool {
+        self.host_socket(host).is_some_and(|socket| socket.local.port() != 0)
     }
 
     /// Whom it is connected to.
@@ -194,7 +243,7 @@ impl Sockets {
                 .datagram_option(now, host, fd, *level, *name)
                 .and_then(|value| shortened(value, *level, *name, *len)),
             Syscall::SetOption { level, name, value, len, .. } => {
-                self.set_datagram_option(host, fd, (*level, *name), value, *len)
+                self.set_datagram_option(now, host, fd, (*level, *name), value, *len)
             }
             // Nothing is asked for, so nothing is taken (`sock_read_iter`).
             Syscall::Read { iov, .. } if iov.is_empty() => {
@@ -244,10 +293,10 @@ impl Sockets {
             Address::Unspecified if !socket.ipv6 => socket.any(),
             other => family::to_bind(socket.address(other))?,
         };
-        if socket.id.is_some() {
+        if socket.has_port(host) {
             return Err(Errno::EINVAL);
         }
-        if !host.is_local_address(local.ip()) {
+        if !host.is_local_address(local.ip()) && !socket.settings.freebind() {
             return Err(Errno::EADDRNOTAVAIL);
         }
         let opened = socket.open_at(now, host, local);
@@ -270,9 +319,8 @@ impl Sockets {
                     let port = host.udp(id).map_or(bound.port(), |it| it.local.port());
                     host.udp_disconnect(id, SocketAddr::new(bound.ip(), port))?;
                 } else {
-                    // A port that the socket has not asked for is given back.
-                    host.datagram_close(id)?;
-                    socket.id = None;
+                    // A port that the socket has not asked for is given back; what waits to be read stays.
+                    host.udp_unbind(id, socket.any())?;
                 }
             }
             return Ok(Return::value(0));
@@ -281,7 +329,8 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        if host.source_address(remote.ip()).is_none() {
+        let gateway = socket.settings.dont_route() && host.goes_by_gateway(remote.ip());
+        if gateway || host.source_address(remote.ip()).is_none() {
             return Err(Errno::ENETUNREACH);
         }
         let any = socket.any();
@@ -316,24 +365,32 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<SyscallResult> {
         let socket = self.datagram_mut(fd)?;
+        let any = socket.any();
+        let id = socket.open_at(now, host, any)?;
         let len = message.iov.len();
-        if len > LONGEST {
-            return Poll::Ready(Err(Errno::EMSGSIZE));
-        }
-        if flags & MSG_OOB != 0 {
-            return Poll::Ready(Err(Errno::EOPNOTSUPP));
-        }
         let peer = socket.peer(host);
-        let mut remote = match (&socket.corked, message.address) {
-            (Some(corked), _) => corked.remote,
-            (None, Address::Null) => peer.ok_or(Errno::EDESTADDRREQ)?,
-            (None, given) => socket.address(given)?,
+        let dont_route = flags & MSG_DONTROUTE != 0 || socket.settings.dont_route();
+        let corked = socket.corked.is_some();
+        let (remote, mut cookie) = if let Some(corked) = &socket.corked {
+            (corked.remote, corked.cookie)
+        } else {
+            let remote = socket.whom(host, message.address, peer, len, flags)?;
+            let gso_size = socket.settings.gso_size;
+            (remote, IpcmCookie { gso_size, dont_route, ..IpcmCookie::default() })
         };
-        if remote.port() == 0 {
-            return Poll::Ready(Err(Errno::EINVAL));
+        cookie.dont_fragment |= remote.is_ipv6() && socket.settings.dont_fragment();
+        if !corked {
+            control::sent(host, &message.control, remote.ip(), &mut cookie)?;
         }
-        if remote.ip().is_unspecified() {
-            remote.set_ip(host.loopback_like(remote.ip()));
+        let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
+        // Whatever goes wrong from here on is the end of what was gathered (`udp_flush_pending_frames`).
+        let corked = socket.corked.take();
+        let before = corked.as_ref().map_or(0, |corked| corked.bytes);
+        let gathered = before + len;
+        let asked = u32::try_from(gathered).unwrap_or(u32::MAX);
+        host.udp_way(now, id, remote, asked, &cookie)?;
+        if let Some(error) = socket.take_error(host) {
+            return Poll::Ready(Err(error));
         }
         if socket.shut.1 {
             return Poll::Ready(Err(Errno::EPIPE));
@@ -341,41 +398,22 @@ impl Sockets {
         if message.iov.valid_len().is_some() {
             return Poll::Ready(Err(Errno::EFAULT));
         }
-        let any = socket.any();
-        let id = socket.open_at(now, host, any)?;
-        let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
-        if let Some(error) = socket.take_error(host) {
-            return Poll::Ready(Err(error));
-        }
-        let socket = self.datagram_mut(fd)?;
-        let corked = socket.corked.take();
-        let before = corked.as_ref().map_or(0, |corked| corked.bytes);
-        let gathered = before + len;
-        if gathered > LONGEST_PAYLOAD {
-            return Poll::Ready(Err(Errno::EMSGSIZE));
-        }
-        if flags & MSG_MORE != 0 {
-            let mut content = corked.map_or_else(Vec::new, |corked| corked.content);
+        let mut content = corked.map_or_else(Vec::new, |corked| corked.content);
+        if flags & MSG_MORE != 0 || socket.settings.cork {
             gather(&mut content, before, &message.iov);
-            socket.corked = Some(Corked { remote, bytes: gathered, content });
+            socket.corked = Some(Corked { remote, cookie, bytes: gathered, content });
             return Poll::Ready(Ok(Return::value(len as i64)));
         }
-        let mut content = corked.map_or_else(Vec::new, |corked| corked.content);
         let kept = content.len();
-        let sent = if let (0, Iov::Bytes(bytes)) = (before, &message.iov) {
-            host.udp_send_bytes(now, id, remote, bytes)
+        let body = if let (0, Iov::Bytes(bytes)) = (before, &message.iov) {
+            host.udp_payload(bytes)
         } else {
             gather(&mut content, before, &message.iov);
-            if content.is_empty() {
-                host.udp_send(now, id, remote, Body::of_len(gathered as u32))
-            } else {
-                content.resize(gathered as usize, 0);
-                host.udp_send_bytes(now, id, remote, &content)
-            }
+            payload(host, &mut content, gathered)
         };
-        match sent {
+        match host.udp_send_with(now, id, remote, body, &cookie) {
             // The queue has dropped it: told only to those who want to know of errors.
-            Ok(Enqueue::Dropped) if host.udp(id).is_some_and(|socket| socket.recverr) => {
+            Ok(Enqueue::Dropped) if wants_errors(host, id, remote) => {
                 Poll::Ready(Err(Errno::ENOBUFS))
             }
             Ok(_) => Poll::Ready(Ok(Return::value(len as i64))),
@@ -383,7 +421,7 @@ impl Sockets {
                 let outcome = wait(now, waits.0, waits.1, Errno::EAGAIN, progress);
                 if outcome.is_pending() && gathered > len {
                     content.truncate(kept);
-                    let corked = Corked { remote, bytes: gathered - len, content };
+                    let corked = Corked { remote, cookie, bytes: before, content };
                     self.datagram_mut(fd)?.corked = Some(corked);
                 }
                 outcome
@@ -425,7 +463,8 @@ impl Sockets {
         if flags & MSG_PEEK == 0 {
             host.datagram_read(id)?;
         }
-        Poll::Ready(Ok(socket.received(&datagram, iov, flags)))
+        let control = socket.told_of(host, &datagram);
+        Poll::Ready(Ok(socket.received(&datagram, control, iov, flags)))
     }
 
     fn datagram_ioctl(
@@ -452,6 +491,20 @@ impl Sockets {
     }
 }
 
+/// Whether a socket that sends to `remote` wants to know of errors (`IP_RECVERR`).
+fn wants_errors(host: &Host, id: SocketId, remote: SocketAddr) -> bool {
+    host.udp(id).is_some_and(|socket| socket.wants_errors(remote.is_ipv6()))
+}
+
+/// What was gathered, as a datagram has it: bytes, or only their number.
+fn payload(host: &mut Host, content: &mut Vec<u8>, len: u64) -> Body {
+    if content.is_empty() {
+        return Body::of_len(len as u32);
+    }
+    content.resize(len as usize, 0);
+    host.udp_payload(content)
+}
+
 /// Appends what is sent later to what was, `before` bytes, as far as there are bytes.
 fn gather(content: &mut Vec<u8>, before: u64, iov: &Iov) {
     if let Iov::Bytes(bytes) = iov {
@@ -473,22 +526,16 @@ fn fetched(body: &Body, iov: &Iov) -> Vec<u8> {
 
 impl DatagramSocket {
     /// What a read of `room` bytes gives of a datagram.
-    fn received(&self, datagram: &Datagram, iov: &Iov, flags: i32) -> Return {
+    fn received(
+        &self,
+        datagram: &Datagram,
+        control: Vec<Control>,
+        iov: &Iov,
+        flags: i32,
+    ) -> Return {
         let room = iov.len();
         let len = u64::from(datagram.body.len);
         let cut = len > room;
-        let mut control = Vec::new();
-        let ipv4 = datagram.from.is_ipv4();
-        if self.settings.receive_ttl && ipv4 {
-            control.push(Control::IpTtl(datagram.ttl.into()));
-        }
-        if self.settings.receive_tos {
-            control.push(if ipv4 && !self.ipv6 {
-                Control::IpTos(datagram.tos)
-            } else {
-                Control::Ipv6TrafficClass(datagram.tos.into())
-            });
-        }
         let message = Received {
             from: Some(self.shown(datagram.from)),
             flags: if cut { MSG_TRUNC } else { 0 },
@@ -503,16 +550,20 @@ impl DatagramSocket {
     fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
         let told = host.udp_take_icmp(id).unwrap_or_default().ok_or(Errno::EAGAIN)?;
-        let icmp = told.icmp;
-        let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP };
+        let (origin, kind, code) = match told.icmp {
+            None => (SO_EE_ORIGIN_LOCAL, 0, 0),
+            Some(icmp) if icmp.ipv6 => (SO_EE_ORIGIN_ICMP6, icmp.kind, icmp.code),
+            Some(icmp) => (SO_EE_ORIGIN_ICMP, icmp.kind, icmp.code),
+        };
         let error = ExtendedError {
             errno: Errno::from(told.error).number(),
             origin: origin as u8,
-            kind: icmp.kind,
-            code: icmp.code,
-            info: if Errno::from(told.error) == Errno::EMSGSIZE { icmp.mtu } else { 0 },
+            kind,
+            code,
+            info: told.info,
             data: 0,
-            ipv6: icmp.ipv6,
+            // By the family of the socket, whatever it has spoken.
+            ipv6: self.ipv6,
         };
         let quoted = u64::from(told.payload.len);
         let cut = quoted > iov.len();

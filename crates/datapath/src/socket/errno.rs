@@ -147,6 +147,7 @@ impl From<host::SocketError> for Errno {
             host::SocketError::WouldBlock => Self::EAGAIN,
             host::SocketError::MessageSize => Self::EMSGSIZE,
             host::SocketError::Unreachable => Self::ENETUNREACH,
+            host::SocketError::InvalidArgument => Self::EINVAL,
         }
     }
 }

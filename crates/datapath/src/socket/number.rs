@@ -191,6 +191,7 @@ numbers! {
         IP_TTL = 2;
         IP_OPTIONS = 4;
         IP_RECVOPTS = 6;
+        IP_RETOPTS = 7;
         IP_PKTINFO = 8;
         IP_MTU_DISCOVER = 10;
         IP_RECVERR = 11;
@@ -198,8 +199,18 @@ numbers! {
         IP_RECVTOS = 13;
         IP_MTU = 14;
         IP_FREEBIND = 15;
+        IP_PASSSEC = 18;
         IP_TRANSPARENT = 19;
+        IP_RECVORIGDSTADDR = 20;
+        IP_ORIGDSTADDR = 20;
+        IP_MINTTL = 21;
+        IP_CHECKSUM = 23;
         IP_BIND_ADDRESS_NO_PORT = 24;
+        IP_RECVFRAGSIZE = 25;
+        IP_RECVERR_RFC4884 = 26;
+        IP_MULTICAST_TTL = 33;
+        IP_MULTICAST_LOOP = 34;
+        IP_MULTICAST_ALL = 49;
         IP_LOCAL_PORT_RANGE = 51;
         IP_PMTUDISC_DONT = 0;
         IP_PMTUDISC_WANT = 1;
@@ -208,16 +219,38 @@ numbers! {
         IP_PMTUDISC_INTERFACE = 4;
         IP_PMTUDISC_OMIT = 5;
         // SOL_IPV6
+        IPV6_FLOWINFO = 11;
         IPV6_UNICAST_HOPS = 16;
+        IPV6_MULTICAST_HOPS = 18;
+        IPV6_MULTICAST_LOOP = 19;
         IPV6_MTU_DISCOVER = 23;
         IPV6_MTU = 24;
         IPV6_RECVERR = 25;
         IPV6_V6ONLY = 26;
+        IPV6_MULTICAST_ALL = 29;
+        IPV6_RECVERR_RFC4884 = 31;
         IPV6_FLOWINFO_SEND = 33;
+        IPV6_RECVPKTINFO = 49;
+        IPV6_PKTINFO = 50;
+        IPV6_RECVHOPLIMIT = 51;
+        IPV6_HOPLIMIT = 52;
+        IPV6_RECVPATHMTU = 60;
+        IPV6_DONTFRAG = 62;
         IPV6_AUTOFLOWLABEL = 70;
         IPV6_RECVTCLASS = 66;
         IPV6_TCLASS = 67;
+        IPV6_MINHOPCOUNT = 73;
+        IPV6_RECVORIGDSTADDR = 74;
+        IPV6_ORIGDSTADDR = 74;
+        IPV6_TRANSPARENT = 75;
+        IPV6_RECVFRAGSIZE = 77;
         IPV6_FREEBIND = 78;
+        // SOL_UDP
+        UDP_CORK = 1;
+        UDP_NO_CHECK6_TX = 101;
+        UDP_NO_CHECK6_RX = 102;
+        UDP_SEGMENT = 103;
+        UDP_GRO = 104;
         // Control messages and the error queue
         SCM_TIMESTAMPING = 37;
         SCM_TXTIME = 61;

@@ -19,9 +19,10 @@ use crate::tcp::Connection;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
-pub(super) use get::told_linger;
 use get::{ip_value, ipv6_value, socket_value, tcp_value};
+pub(super) use get::{pmtu_number, told_linger};
 use set::Setter;
+pub(super) use set::{IPV6_MIN_MTU, path_mtu_discovery};
 pub(super) use set_structured::LINGER_LEN;
 
 /// Options that only the socket knows, not the connection.
@@ -92,7 +93,7 @@ enum Kept {
 }
 
 /// Options that can be set and read back, and change nothing in this world.
-const KEPT: [((i32, i32), Kept); 18] = [
+const KEPT: [((i32, i32), Kept); 17] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch),
     ((SOL_SOCKET, SO_BROADCAST), Kept::Switch),
@@ -109,7 +110,6 @@ const KEPT: [((i32, i32), Kept); 18] = [
     ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number),
     ((SOL_IPV6, IPV6_RECVTCLASS), Kept::Switch),
     ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Switch),
-    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Switch),
     ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch),
 ];
 

@@ -12,7 +12,7 @@ use super::table::File;
 use super::{Sockets, family, number};
 use crate::host::{Host, SocketId, Wakes};
 use crate::node::SocketReady;
-use crate::tcp::config::TcpConfig;
+use crate::tcp::config::{Ipv6Options, TcpConfig};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Notice};
@@ -214,7 +214,10 @@ impl Sockets {
             (number::SOCK_STREAM | number::SOCK_DGRAM, _) => return Err(Errno::EPROTONOSUPPORT),
             _ => return Err(Errno::ESOCKTNOSUPPORT),
         }
-        let config = host.tcp_defaults();
+        let mut config = host.tcp_defaults();
+        if ipv6 {
+            config.socket.ipv6 = Some(Ipv6Options::default());
+        }
         let stream = Stream {
             ipv6,
             nonblocking,

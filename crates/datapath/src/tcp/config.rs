@@ -129,6 +129,22 @@ pub struct SocketOptions {
     pub shut_write: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
+    /// What an `AF_INET6` socket keeps for what goes over IPv6; without it that goes by the options of IPv4.
+    pub ipv6: Option<Ipv6Options>,
+}
+
+/// Options of an `AF_INET6` socket that what goes over IPv6 goes by (`struct ipv6_pinfo`). What goes to IPv4-mapped
+/// addresses goes by those of IPv4, which such a socket has as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Ipv6Options {
+    /// `IPV6_TCLASS`.
+    pub traffic_class: u8,
+    /// `IPV6_MTU_DISCOVER`.
+    pub pmtu_discovery: PmtuDiscovery,
+    /// `IPV6_RECVERR`.
+    pub recverr: bool,
+    /// `IPV6_AUTOFLOWLABEL`: packets carry a flow label; else by `auto_flowlabels`, which may leave no choice.
+    pub auto_flow_label: Option<bool>,
 }
 
 /// How long an orphan waits for the peer's FIN (`tcp_fin_time`).
@@ -415,6 +431,33 @@ impl TcpConfig {
     /// `IP_TOS`: the DSCP, and the priority that goes with it (`__ip_sock_set_tos`).
     pub fn set_tos(&mut self, tos: u8) {
         (self.tos, self.priority) = (tos, tos_to_priority(tos));
+    }
+
+    /// The traffic class of what goes over IPv6 (`IPV6_TCLASS`).
+    pub(crate) fn traffic_class(&self) -> u8 {
+        self.socket.ipv6.map_or(self.tos, |own| own.traffic_class)
+    }
+
+    /// What to do about the path MTU, by the family that is spoken.
+    pub(crate) fn pmtu_discovery(&self, ipv6: bool) -> PmtuDiscovery {
+        let own = self.socket.ipv6.filter(|_| ipv6);
+        own.map_or(self.socket.pmtu_discovery, |own| own.pmtu_discovery)
+    }
+
+    /// ICMP errors are told at once, by the family that is spoken.
+    pub(crate) fn recverr(&self, ipv6: bool) -> bool {
+        self.socket.ipv6.filter(|_| ipv6).map_or(self.socket.recverr, |own| own.recverr)
+    }
+
+    /// What `IPV6_AUTOFLOWLABEL` reads as: what was set, else what the sysctl says (`ip6_autoflowlabel`).
+    pub(crate) fn auto_flow_label(&self) -> bool {
+        let own = self.socket.ipv6.and_then(|own| own.auto_flow_label);
+        own.unwrap_or(self.sysctl.auto_flowlabels & 1 != 0)
+    }
+
+    /// Changes what an `AF_INET6` socket keeps for IPv6.
+    pub(crate) fn change_ipv6(&mut self, change: impl FnOnce(&mut Ipv6Options)) {
+        change(self.socket.ipv6.get_or_insert_default());
     }
 
     /// Another hash is drawn where a path seems to fail (`sk_txrehash`).

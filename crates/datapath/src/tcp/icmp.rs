@@ -199,7 +199,7 @@ impl Connection {
                 self.rare().told.push_back(Notice::Icmp(told));
             }
             self.fail(error, cx);
-        } else if self.config.socket.recverr {
+        } else if self.config.recverr(self.local.ip.is_ipv6()) {
             self.error = Some(error);
             cx.ready |= SocketReady::ERROR | SocketReady::READABLE | SocketReady::WRITABLE;
         } else {
@@ -228,7 +228,7 @@ impl Connection {
 
     /// The path takes only packets of `mtu` bytes (`tcp_v4_mtu_reduced`).
     fn path_is_narrow(&mut self, mtu: u32, cx: &mut Cx<'_>) {
-        let how = self.config.socket.pmtu_discovery;
+        let how = self.config.pmtu_discovery(self.local.ip.is_ipv6());
         let ignored = matches!(how, PmtuDiscovery::Interface | PmtuDiscovery::Omit);
         if self.route_metrics().mtu_locked {
             return;

@@ -424,14 +424,13 @@ impl Connection {
 
     /// The network header towards the peer.
     fn network(&mut self, ecn: Ecn, segs: u16) -> Network {
-        let tos = (self.config.tos & !3) | ecn as u8;
         let id = self.ack.ip_id;
         self.ack.ip_id = id.wrapping_add(segs);
         match (self.local.ip, self.remote.ip) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => Network::Ipv4(Ipv4 {
                 src,
                 dst,
-                tos,
+                tos: (self.config.tos & !3) | ecn as u8,
                 ttl: self.config.socket.ttl.map_or(DEFAULT_TTL, NonZeroU8::get),
                 protocol: IPPROTO_TCP,
                 id,
@@ -442,7 +441,7 @@ impl Connection {
             (IpAddr::V6(src), IpAddr::V6(dst)) => Network::Ipv6(Ipv6 {
                 src,
                 dst,
-                traffic_class: tos,
+                traffic_class: (self.config.traffic_class() & !3) | ecn as u8,
                 hop_limit: self.config.socket.hop_limit.unwrap_or(DEFAULT_TTL),
                 next_header: IPPROTO_TCP,
                 flow_label: self.flow_label(),

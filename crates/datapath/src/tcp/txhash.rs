@@ -54,7 +54,13 @@ impl Connection {
     /// The label of our IPv6 packets: the hash, its upper half last (`ip6_make_flowlabel`).
     pub(super) fn flow_label(&self) -> FlowLabel {
         let sysctl = &self.config.sysctl;
-        if self.snd.txhash == 0 || sysctl.auto_flowlabels & 1 == 0 {
+        // 0: nobody has labels; 3: everybody; in between sockets may choose (`ip6_make_flowlabel`).
+        let labels = match sysctl.auto_flowlabels {
+            0 => false,
+            1 | 2 => self.config.auto_flow_label(),
+            _ => true,
+        };
+        if self.snd.txhash == 0 || !labels {
             return FlowLabel::NONE;
         }
         let stateless = if sysctl.flowlabel_state_ranges == 0 { 0 } else { STATELESS };

@@ -27,9 +27,13 @@ pub(super) fn sent(expr: &Expr) -> Result<Control, Fault> {
     let value = int(&control.data)? as i32;
     Ok(match (level, kind) {
         (number::SOL_SOCKET, number::SO_TIMESTAMPING) => Control::TimestampingFlags(value),
-        (number::SOL_IP, number::IP_TOS) => Control::IpTos(value as u8),
+        (number::SOL_IP, number::IP_TOS) if (0..=255).contains(&value) => {
+            Control::IpTos(value as u8)
+        }
         (number::SOL_IP, number::IP_TTL) => Control::IpTtl(value),
         (number::SOL_IPV6, number::IPV6_TCLASS) => Control::Ipv6TrafficClass(value),
+        (number::SOL_IPV6, number::IPV6_HOPLIMIT) => Control::Ipv6HopLimit(value),
+        (number::SOL_UDP, number::UDP_SEGMENT) => Control::UdpSegment(value as u16),
         _ => Control::Other { level, kind, value },
     })
 }
@@ -85,6 +89,12 @@ const fn level_and_type(control: &Control) -> (i32, i32) {
         Control::IpTos(_) => (number::SOL_IP, number::IP_TOS),
         Control::IpTtl(_) => (number::SOL_IP, number::IP_TTL),
         Control::Ipv6TrafficClass(_) => (number::SOL_IPV6, number::IPV6_TCLASS),
+        Control::Ipv6HopLimit(_) => (number::SOL_IPV6, number::IPV6_HOPLIMIT),
+        Control::IpPktInfo { .. } => (number::SOL_IP, number::IP_PKTINFO),
+        Control::Ipv6PktInfo { .. } => (number::SOL_IPV6, number::IPV6_PKTINFO),
+        Control::IpOrigDstAddr(_) => (number::SOL_IP, number::IP_ORIGDSTADDR),
+        Control::Ipv6OrigDstAddr(_) => (number::SOL_IPV6, number::IPV6_ORIGDSTADDR),
+        Control::UdpSegment(_) => (number::SOL_UDP, number::UDP_SEGMENT),
         Control::Other { level, kind, .. } => (*level, *kind),
     }
 }
@@ -124,6 +134,7 @@ fn data_differs(expected: &Expr, actual: &Control, clock: Clock) -> Result<Diffe
             | Control::TimestampingFlags(value)
             | Control::IpTtl(value)
             | Control::Ipv6TrafficClass(value)
+            | Control::Ipv6HopLimit(value)
             | Control::Other { value, .. },
         ) => {
             let expected = int(expected)? as i32;

@@ -369,6 +369,7 @@ pub(super) fn call_failed(error: SocketError) -> io::Error {
         SocketError::WouldBlock => libc::EAGAIN,
         SocketError::MessageSize => libc::EMSGSIZE,
         SocketError::Unreachable => libc::ENETUNREACH,
+        SocketError::InvalidArgument => libc::EINVAL,
     })
 }
 

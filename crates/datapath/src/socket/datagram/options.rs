@@ -1,6 +1,7 @@
 //! Options of UDP sockets (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
 use super::DatagramSocket;
+use super::control::Told;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
 use crate::packet::tos_to_priority;
 use crate::socket::Sockets;
@@ -10,9 +11,12 @@ use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
-use crate::socket::options::{LINGER_LEN, number_of_length, told_linger};
-use crate::tcp::config::{MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
+use crate::socket::options::{
+    IPV6_MIN_MTU, LINGER_LEN, number_of_length, path_mtu_discovery, pmtu_number, told_linger,
+};
+use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
 use crate::units::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// Options of a UDP socket.
 #[derive(Clone, Debug)]
@@ -27,13 +31,126 @@ pub(super) struct Settings {
     pub priority: u32,
     pub pmtu: PmtuDiscovery,
     pub recverr: bool,
+    /// What goes over IPv6 goes by these, and not by those of IPv4.
+    pub over_ipv6: Ipv6Options,
+    /// `IPV6_MTU`.
+    pub frag_size: Option<u32>,
+    pub mark: u32,
+    /// `UDP_CORK`.
+    pub cork: bool,
+    /// `UDP_SEGMENT`.
+    pub gso_size: u16,
+    /// What is told of what is read.
+    pub told: Told,
     pub v6_only: bool,
     pub reuse_address: bool,
     pub reuse_port: bool,
     pub broadcast: bool,
-    pub receive_tos: bool,
-    pub receive_ttl: bool,
     pub plain: Plain,
+    /// Options that were set and are read back, by level and name.
+    pub kept: BTreeMap<(i32, i32), i64>,
+}
+
+impl Settings {
+    fn is_set(&self, level: i32, name: i32) -> bool {
+        self.kept.get(&(level, name)).is_some_and(|value| *value != 0)
+    }
+
+    pub fn dont_route(&self) -> bool {
+        self.is_set(SOL_SOCKET, SO_DONTROUTE)
+    }
+
+    pub fn dont_fragment(&self) -> bool {
+        self.is_set(SOL_IPV6, IPV6_DONTFRAG)
+    }
+
+    /// It may be bound to an address that the host has not got.
+    pub fn freebind(&self) -> bool {
+        self.is_set(SOL_IP, IP_FREEBIND) || self.is_set(SOL_IP, IP_TRANSPARENT)
+    }
+}
+
+/// What is kept of an option's value, and which are taken.
+#[derive(Clone, Copy)]
+enum Kept {
+    Number,
+    /// Whether it is on.
+    Switch,
+    /// 0 or 1.
+    Bit,
+    /// 0 to 255.
+    Byte,
+    /// 0 to 255, or -1 for 1.
+    Hops,
+    /// 0 and more.
+    Positive,
+}
+
+/// Options that can be set and read back, and what they are before. But for three of them (`SO_DONTROUTE`,
+/// `IPV6_DONTFRAG`, `IP_FREEBIND`) they change nothing in this world.
+const KEPT: [((i32, i32), Kept, i64); 38] = [
+    ((SOL_SOCKET, SO_DEBUG), Kept::Switch, 0),
+    ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch, 0),
+    ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch, 0),
+    ((SOL_SOCKET, SO_RXQ_OVFL), Kept::Switch, 0),
+    ((SOL_SOCKET, SO_BUSY_POLL), Kept::Positive, 0),
+    ((SOL_SOCKET, SO_INCOMING_CPU), Kept::Number, -1),
+    ((SOL_SOCKET, SO_MAX_PACING_RATE), Kept::Number, -1),
+    ((SOL_SOCKET, SO_ZEROCOPY), Kept::Bit, 0),
+    ((SOL_SOCKET, SO_TIMESTAMP), Kept::Switch, 0),
+    ((SOL_SOCKET, SO_TIMESTAMPNS), Kept::Switch, 0),
+    ((SOL_IP, IP_RECVOPTS), Kept::Switch, 0),
+    ((SOL_IP, IP_RETOPTS), Kept::Switch, 0),
+    ((SOL_IP, IP_FREEBIND), Kept::Switch, 0),
+    ((SOL_IP, IP_TRANSPARENT), Kept::Switch, 0),
+    ((SOL_IP, IP_PASSSEC), Kept::Switch, 0),
+    ((SOL_IP, IP_MINTTL), Kept::Byte, 0),
+    ((SOL_IP, IP_CHECKSUM), Kept::Switch, 0),
+    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Switch, 0),
+    ((SOL_IP, IP_RECVFRAGSIZE), Kept::Switch, 0),
+    ((SOL_IP, IP_RECVERR_RFC4884), Kept::Bit, 0),
+    ((SOL_IP, IP_MULTICAST_TTL), Kept::Hops, 1),
+    ((SOL_IP, IP_MULTICAST_LOOP), Kept::Switch, 1),
+    ((SOL_IP, IP_MULTICAST_ALL), Kept::Bit, 1),
+    ((SOL_IPV6, IPV6_FLOWINFO), Kept::Switch, 0),
+    ((SOL_IPV6, IPV6_MULTICAST_HOPS), Kept::Hops, 1),
+    ((SOL_IPV6, IPV6_MULTICAST_LOOP), Kept::Bit, 1),
+    ((SOL_IPV6, IPV6_MULTICAST_ALL), Kept::Switch, 1),
+    ((SOL_IPV6, IPV6_RECVERR_RFC4884), Kept::Bit, 0),
+    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Switch, 0),
+    ((SOL_IPV6, IPV6_RECVPATHMTU), Kept::Switch, 0),
+    ((SOL_IPV6, IPV6_DONTFRAG), Kept::Switch, 0),
+    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Switch, 1),
+    ((SOL_IPV6, IPV6_MINHOPCOUNT), Kept::Byte, 0),
+    ((SOL_IPV6, IPV6_RECVFRAGSIZE), Kept::Switch, 0),
+    ((SOL_UDP, UDP_NO_CHECK6_TX), Kept::Switch, 0),
+    ((SOL_UDP, UDP_NO_CHECK6_RX), Kept::Switch, 0),
+    ((SOL_UDP, UDP_GRO), Kept::Switch, 0),
+    ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number, 0),
+];
+
+impl Kept {
+    /// What is kept of a value.
+    fn of(self, value: i64) -> Result<i64, Errno> {
+        let taken = match self {
+            Self::Number => true,
+            Self::Switch => return Ok((value != 0).into()),
+            Self::Hops if value == -1 => return Ok(1),
+            Self::Bit => (0..=1).contains(&value),
+            Self::Byte | Self::Hops => (0..=255).contains(&value),
+            Self::Positive => value >= 0,
+        };
+        if taken { Ok(value) } else { Err(Errno::EINVAL) }
+    }
+}
+
+/// A name of IPv6 that is another one's of IPv4: one option with two names.
+fn one_name(level: i32, name: i32) -> (i32, i32) {
+    match (level, name) {
+        (SOL_IPV6, IPV6_FREEBIND) => (SOL_IP, IP_FREEBIND),
+        (SOL_IPV6, IPV6_TRANSPARENT) => (SOL_IP, IP_TRANSPARENT),
+        other => other,
+    }
 }
 
 /// Options of sockets of any kind that change nothing for datagrams (`sk_setsockopt`).
@@ -69,13 +186,18 @@ impl Default for Settings {
             priority: 0,
             pmtu: PmtuDiscovery::default(),
             recverr: false,
+            over_ipv6: Ipv6Options::default(),
+            frag_size: None,
+            mark: 0,
+            cork: false,
+            gso_size: 0,
+            told: Told::default(),
             v6_only: false,
             reuse_address: false,
             reuse_port: false,
             broadcast: false,
-            receive_tos: false,
-            receive_ttl: false,
             plain: Plain::default(),
+            kept: BTreeMap::new(),
         }
     }
 }
@@ -83,6 +205,7 @@ impl Default for Settings {
 impl Sockets {
     pub(super) fn set_datagram_option(
         &mut self,
+        now: Instant,
         host: &mut Host,
         fd: Fd,
         (level, name): (i32, i32),
@@ -111,6 +234,16 @@ impl Sockets {
             _ => return Err(Errno::ENOPROTOOPT),
         }
         socket.apply(host);
+        match (level, name, value) {
+            (SOL_UDP, UDP_CORK, OptionValue::Number(0)) => socket.push_pending(now, host),
+            (SOL_IP, IP_RECVERR, OptionValue::Number(0))
+            | (SOL_IPV6, IPV6_RECVERR, OptionValue::Number(0)) => {
+                if let Some(id) = socket.id {
+                    host.udp_purge_errors(id);
+                }
+            }
+            _ => {}
+        }
         Ok(Return::value(0))
     }
 
@@ -159,25 +292,55 @@ impl Sockets {
             (SOL_SOCKET, SO_PRIORITY) => own.priority.into(),
             (SOL_IP, IP_TOS) => own.tos.into(),
             (SOL_IP, IP_TTL) => own.ttl.into(),
-            (SOL_IPV6, IPV6_UNICAST_HOPS) => own.hop_limit.into(),
-            (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => {
-                PmtuDiscovery::ALL.iter().position(|it| *it == own.pmtu).expect("one of them")
-                    as i64
+            (SOL_IP, IP_MTU_DISCOVER) => pmtu_number(own.pmtu),
+            (SOL_IPV6, IPV6_MTU_DISCOVER) if socket.ipv6 => {
+                pmtu_number(own.over_ipv6.pmtu_discovery)
             }
+            (SOL_IP, IP_RECVERR) => own.recverr.into(),
+            (SOL_IPV6, IPV6_RECVERR) if socket.ipv6 => own.over_ipv6.recverr.into(),
+            (SOL_IPV6, IPV6_TCLASS) if socket.ipv6 => own.over_ipv6.traffic_class.into(),
+            (SOL_IPV6, IPV6_UNICAST_HOPS) if socket.ipv6 => own.hop_limit.into(),
+            (SOL_SOCKET, SO_MARK) => own.mark.into(),
+            (SOL_UDP, UDP_CORK) => own.cork.into(),
+            (SOL_UDP, UDP_SEGMENT) => own.gso_size.into(),
+            (SOL_IPV6, IPV6_MTU) if !socket.ipv6 => return Err(Errno::EOPNOTSUPP),
             (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => {
                 let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id).unwrap_or_default());
                 mtu.ok_or(Errno::ENOTCONN)?.into()
             }
-            (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) => own.recverr.into(),
-            (SOL_IP, IP_RECVTOS) | (SOL_IPV6, IPV6_RECVTCLASS) => own.receive_tos.into(),
-            (SOL_IP, IP_RECVTTL) => own.receive_ttl.into(),
-            (SOL_IPV6, IPV6_TCLASS) if socket.ipv6 => own.tos.into(),
             (SOL_IPV6, IPV6_V6ONLY) if socket.ipv6 => own.v6_only.into(),
-            (SOL_SOCKET | SOL_IP | SOL_UDP, _) => return Err(Errno::ENOPROTOOPT),
-            _ if socket.ipv6 => return Err(Errno::ENOPROTOOPT),
-            _ => return Err(Errno::EOPNOTSUPP),
+            (SOL_IPV6 | SOL_TCP, _) if !socket.ipv6 => return Err(Errno::EOPNOTSUPP),
+            _ => own.kept_value(level, name)?,
         };
         Ok(Return::zero_with(Data::Option(OptionValue::Number(number))))
+    }
+}
+
+impl Settings {
+    /// One of the options that are kept, or whether something is told of what is read.
+    fn kept_value(&self, level: i32, name: i32) -> Result<i64, Errno> {
+        let mut told = self.told;
+        if let Some(switch) = told.switch(level, name) {
+            return Ok((*switch).into());
+        }
+        let option = one_name(level, name);
+        let known = KEPT.iter().find(|(known, ..)| *known == option).ok_or(Errno::ENOPROTOOPT)?;
+        Ok(self.kept.get(&option).copied().unwrap_or(known.2))
+    }
+
+    fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
+        if let Some(switch) = self.told.switch(level, name) {
+            *switch = value != 0;
+            return Ok(());
+        }
+        let option = one_name(level, name);
+        let known = KEPT.iter().find(|(known, ..)| *known == option).ok_or(Errno::ENOPROTOOPT)?;
+        self.kept.insert(option, known.1.of(value)?);
+        // One option with two units (`sock_set_timestamp`).
+        if let (SOL_SOCKET, SO_TIMESTAMP | SO_TIMESTAMPNS) = option {
+            self.kept.remove(&(SOL_SOCKET, SO_TIMESTAMP + SO_TIMESTAMPNS - name));
+        }
+        Ok(())
     }
 }
 
@@ -210,16 +373,26 @@ impl DatagramSocket {
                 1..=255 => own.ttl = value as u8,
                 _ => return Err(Errno::EINVAL),
             },
-            (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => {
-                let index = usize::try_from(value).map_err(|_| Errno::EINVAL)?;
-                own.pmtu = *PmtuDiscovery::ALL.get(index).ok_or(Errno::EINVAL)?;
+            (SOL_IP, IP_MTU_DISCOVER) => own.pmtu = path_mtu_discovery(value)?,
+            (SOL_IP, IP_RECVERR) => own.recverr = on,
+            (SOL_SOCKET, SO_MARK) => own.mark = value as u32,
+            (SOL_UDP, UDP_CORK) => own.cork = on,
+            (SOL_UDP, UDP_SEGMENT) => {
+                own.gso_size = u16::try_from(value).map_err(|_| Errno::EINVAL)?;
             }
-            (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) => own.recverr = on,
-            (SOL_IP, IP_RECVTOS) | (SOL_IPV6, IPV6_RECVTCLASS) => own.receive_tos = on,
-            (SOL_IP, IP_RECVTTL) => own.receive_ttl = on,
-            (SOL_IPV6, IPV6_TCLASS) if self.ipv6 => match value {
-                -1 => own.tos = 0,
-                0..=255 => own.tos = value as u8,
+            (SOL_IPV6, _) if !self.ipv6 => return Err(Errno::ENOPROTOOPT),
+            (SOL_IPV6, IPV6_MTU_DISCOVER) => {
+                own.over_ipv6.pmtu_discovery = path_mtu_discovery(value)?;
+            }
+            (SOL_IPV6, IPV6_RECVERR) => own.over_ipv6.recverr = on,
+            (SOL_IPV6, IPV6_MTU) => match value {
+                0 => own.frag_size = None,
+                IPV6_MIN_MTU.. => own.frag_size = Some(value as u32),
+                _ => return Err(Errno::EINVAL),
+            },
+            (SOL_IPV6, IPV6_TCLASS) => match value {
+                -1 => own.over_ipv6.traffic_class = 0,
+                0..=255 => own.over_ipv6.traffic_class = value as u8,
                 _ => return Err(Errno::EINVAL),
             },
             (SOL_IPV6, IPV6_UNICAST_HOPS) if self.ipv6 => match value {
@@ -233,7 +406,7 @@ impl DatagramSocket {
                 }
                 own.v6_only = on;
             }
-            _ => return Err(Errno::ENOPROTOOPT),
+            _ => own.keep(level, name, value)?,
         }
         Ok(())
     }

@@ -238,10 +238,13 @@ pub(super) fn ipv6_value(
     let config = &stream.config;
     let number = match name {
         IPV6_V6ONLY => stream.options.v6_only.into(),
-        IPV6_TCLASS => config.tos.into(),
+        IPV6_TCLASS => {
+            tcp_of(host, stream).map_or(config, Connection::config).traffic_class().into()
+        }
         IPV6_UNICAST_HOPS => config.socket.hop_limit.unwrap_or(64).into(),
-        IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
-        IPV6_RECVERR => config.socket.recverr.into(),
+        IPV6_MTU_DISCOVER => pmtu_number(config.pmtu_discovery(true)),
+        IPV6_RECVERR => config.recverr(true).into(),
+        IPV6_AUTOFLOWLABEL => config.auto_flow_label().into(),
         IPV6_FREEBIND => stream.options.freebind.into(),
         IPV6_MTU => path_mtu(now, host, stream)?.into(),
         _ => return kept(stream, SOL_IPV6, name),
@@ -260,7 +263,7 @@ fn path_mtu(now: Instant, host: &mut Host, stream: &Stream) -> Result<u32, Errno
     Ok(host.path_mtu(now, remote).map_or(own, |told| told.bytes.min(own)))
 }
 
-fn pmtu_number(how: PmtuDiscovery) -> i64 {
+pub(in crate::socket) fn pmtu_number(how: PmtuDiscovery) -> i64 {
     PmtuDiscovery::ALL.iter().position(|known| *known == how).map_or(1, |index| index as i64)
 }
 

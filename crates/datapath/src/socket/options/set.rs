@@ -205,7 +205,10 @@ impl Setter<'_> {
                 let ttl = NonZeroU8::new(value.max(0) as u8);
                 self.configure(|config| config.socket.ttl = ttl);
             }
-            IP_MTU_DISCOVER => self.path_mtu_discovery(value)?,
+            IP_MTU_DISCOVER => {
+                let how = path_mtu_discovery(value)?;
+                self.configure(|config| config.socket.pmtu_discovery = how);
+            }
             IP_RECVERR => self.configure(|config| config.socket.recverr = value != 0),
             IP_FREEBIND | IP_TRANSPARENT => self.stream.options.freebind = value != 0,
             _ => return self.keep(SOL_IP, name, value),
@@ -226,7 +229,7 @@ impl Setter<'_> {
                     return Err(Errno::EINVAL);
                 }
                 let class = if value < 0 { 0 } else { value as u8 };
-                self.configure(|config| config.tos = class & !3);
+                self.configure(|config| config.change_ipv6(|own| own.traffic_class = class & !3));
             }
             IPV6_UNICAST_HOPS => {
                 if !(-1..=255).contains(&value) {
@@ -234,18 +237,33 @@ impl Setter<'_> {
                 }
                 self.configure(|config| config.socket.hop_limit = u8::try_from(value).ok());
             }
-            IPV6_MTU_DISCOVER => self.path_mtu_discovery(value)?,
-            IPV6_RECVERR => self.configure(|config| config.socket.recverr = value != 0),
+            IPV6_MTU_DISCOVER => {
+                let how = path_mtu_discovery(value)?;
+                self.configure(|config| config.change_ipv6(|own| own.pmtu_discovery = how));
+            }
+            IPV6_RECVERR => {
+                self.configure(|config| config.change_ipv6(|own| own.recverr = value != 0));
+            }
+            IPV6_AUTOFLOWLABEL => {
+                self.configure(|config| {
+                    config.change_ipv6(|own| own.auto_flow_label = Some(value != 0));
+                });
+            }
+            // What a datagram is cut into, which no segment is.
+            IPV6_MTU if value == 0 || value >= IPV6_MIN_MTU => {}
+            IPV6_MTU => return Err(Errno::EINVAL),
             IPV6_FREEBIND => self.stream.options.freebind = value != 0,
             _ => return self.keep(SOL_IPV6, name, value),
         }
         Ok(())
     }
-
-    fn path_mtu_discovery(&mut self, value: i64) -> Result<(), Errno> {
-        let how = usize::try_from(value).ok().and_then(|index| PmtuDiscovery::ALL.get(index));
-        let how = *how.ok_or(Errno::EINVAL)?;
-        self.configure(|config| config.socket.pmtu_discovery = how);
-        Ok(())
-    }
 }
+
+/// `IP_MTU_DISCOVER` and `IPV6_MTU_DISCOVER`.
+pub(in crate::socket) fn path_mtu_discovery(value: i64) -> Result<PmtuDiscovery, Errno> {
+    let how = usize::try_from(value).ok().and_then(|index| PmtuDiscovery::ALL.get(index));
+    how.copied().ok_or(Errno::EINVAL)
+}
+
+/// `IPV6_MIN_MTU`.
+pub(in crate::socket) const IPV6_MIN_MTU: i64 = 1_280;

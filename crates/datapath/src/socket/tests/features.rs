@@ -429,3 +429,88 @@ fn no_option_is_read_into_a_negative_length() {
     let get = Syscall::GetOption { fd: 3, level, name, len: -1_i32 as u32 };
     assert_eq!(pair.value(CLIENT, get), Err(Errno::EINVAL));
 }
+
+/// A socket of IPv6 that speaks IPv4 goes by its options of IPv4, and neither family's are the other's: seen on Linux
+/// 6.18.
+#[test]
+fn an_ipv6_socket_has_options_of_both_families() {
+    let names = [
+        (number::SOL_IP, number::IP_TOS, number::IPV6_TCLASS, 0x20),
+        (number::SOL_IP, number::IP_MTU_DISCOVER, number::IPV6_MTU_DISCOVER, 2),
+        (number::SOL_IP, number::IP_RECVERR, number::IPV6_RECVERR, 1),
+        (number::SOL_IP, number::IP_TTL, number::IPV6_UNICAST_HOPS, 9),
+    ];
+    for kind in [number::SOCK_STREAM, number::SOCK_DGRAM] {
+        for (v4, name, name_v6, value) in names {
+            for v6_first in [false, true] {
+                let mut pair = Pair::new();
+                let domain = number::AF_INET6;
+                assert_eq!(
+                    pair.value(CLIENT, Syscall::Socket { domain, kind, protocol: 0 }),
+                    Ok(3)
+                );
+                let (v4, v6) = ((v4, name), (number::SOL_IPV6, name_v6));
+                let (own, other) = if v6_first { (v6, v4) } else { (v4, v6) };
+                let before = pair.get(CLIENT, 3, other.0, other.1);
+                pair.set(CLIENT, 3, own.0, own.1, value);
+                assert_eq!(pair.get(CLIENT, 3, own.0, own.1), value.into(), "{own:?}");
+                assert_eq!(pair.get(CLIENT, 3, other.0, other.1), before, "{other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_go_by_the_options_of_their_family() {
+    use crate::packet::Network;
+    for (kind, to) in [number::SOCK_STREAM, number::SOCK_DGRAM]
+        .into_iter()
+        .flat_map(|kind| ["[fd00::1]:80", "[::ffff:10.0.0.1]:80"].map(|to| (kind, to)))
+    {
+        let mut pair = Pair::new();
+        let domain = number::AF_INET6;
+        assert_eq!(pair.value(CLIENT, Syscall::Socket { domain, kind, protocol: 0 }), Ok(3));
+        pair.set(CLIENT, 3, number::SOL_IP, number::IP_TOS, 0x28);
+        pair.set(CLIENT, 3, number::SOL_IP, number::IP_MTU_DISCOVER, number::IP_PMTUDISC_DONT);
+        pair.set(CLIENT, 3, number::SOL_IPV6, number::IPV6_TCLASS, 0x40);
+        let (mut call, _) = pair.begin(CLIENT, Syscall::Connect { fd: 3, address: address(to) });
+        let _ = pair.again(CLIENT, &mut call);
+        if kind == number::SOCK_DGRAM {
+            assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+        }
+        let packet = pair.sent(CLIENT).into_iter().next().expect("a SYN or a datagram");
+        match packet.network {
+            Network::Ipv6(ip) => assert_eq!(ip.traffic_class, 0x40, "{to}"),
+            Network::Ipv4(ip) => assert_eq!((ip.tos, ip.dont_fragment), (0x28, false), "{to}"),
+            other @ Network::Other(_) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// `IPV6_AUTOFLOWLABEL` of 0: no label, where the sysctl leaves a choice (`ip6_make_flowlabel`).
+#[test]
+fn a_socket_may_go_without_flow_labels() {
+    for (sysctl, set, read, labelled) in [
+        ("1", None, 1, true),
+        ("1", Some(0), 0, false),
+        ("0", Some(1), 1, false),
+        ("2", None, 0, false),
+        ("2", Some(1), 1, true),
+        ("3", Some(0), 0, true),
+    ] {
+        let mut pair = Pair::new();
+        pair.sysctl(CLIENT, "net.ipv6.auto_flowlabels", sysctl);
+        let (domain, kind) = (number::AF_INET6, number::SOCK_STREAM);
+        assert_eq!(pair.value(CLIENT, Syscall::Socket { domain, kind, protocol: 0 }), Ok(3));
+        let (level, name) = (number::SOL_IPV6, number::IPV6_AUTOFLOWLABEL);
+        if let Some(value) = set {
+            pair.set(CLIENT, 3, level, name, value);
+        }
+        assert_eq!(pair.get(CLIENT, 3, level, name), read, "{sysctl} {set:?}");
+        let connect = Syscall::Connect { fd: 3, address: address("[fd00::1]:80") };
+        let _ = pair.begin(CLIENT, connect);
+        let packet = pair.sent(CLIENT).into_iter().next().expect("a SYN");
+        let crate::packet::Network::Ipv6(ip) = packet.network else { panic!("IPv6") };
+        assert_eq!(ip.flow_label.get() != 0, labelled, "{sysctl} {set:?}");
+    }
+}

@@ -94,6 +94,9 @@ impl Connection {
         config.mark = before.mark;
         if config.sysctl.tcp_reflect_tos != 0 {
             config.tos = before.tos;
+            if let Some(before) = before.socket.ipv6 {
+                config.change_ipv6(|own| own.traffic_class = before.traffic_class);
+            }
         }
         if config.congestion_control != before.congestion_control {
             self.cc = AnyCongestionControl::new(&self.config);
@@ -113,7 +116,11 @@ impl Connection {
     /// `tcp_reflect_tos`: the peer's class of service is ours.
     fn reflect_tos(&mut self, tos: u8) {
         if self.config.sysctl.tcp_reflect_tos != 0 {
-            self.config_mut().tos = tos & !3;
+            let config = self.config_mut();
+            config.tos = tos & !3;
+            if config.socket.ipv6.is_some() {
+                config.change_ipv6(|own| own.traffic_class = tos & !3);
+            }
         }
     }
 
