@@ -4,7 +4,7 @@
 use super::Host;
 use super::socket::{Socket, SocketError};
 use super::tcp::Wakes;
-use super::udp::UdpSocket;
+use super::udp::{UdpSharing, UdpSocket};
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::Body;
@@ -65,17 +65,20 @@ impl UdpSocket {
 }
 
 impl Host {
-    /// Whether a UDP socket has this port at this address, or at all addresses.
-    pub(super) fn udp_port_is_taken(&self, local: SocketAddr) -> bool {
+    /// Whether a UDP socket that shares it with nobody, or not with such a one, has this port at this address, or at all
+    /// addresses (`udp_lib_lport_inuse`, `inet_rcv_saddr_equal`).
+    pub(super) fn udp_port_is_taken(&self, local: SocketAddr, sharing: UdpSharing) -> bool {
         let port = local.port();
         let bound = self.sockets.udp.range((port, LOWEST)..).take_while(|((it, _), _)| *it == port);
-        bound.into_iter().any(|(&(_, ip), id)| {
-            let v6_only =
-                matches!(self.sockets.get(*id), Some(Socket::Udp(socket)) if socket.v6_only);
-            ip == local.ip()
-                || (ip.is_ipv4() == local.is_ipv4()
-                    && (ip.is_unspecified() || local.ip().is_unspecified()))
-                || (ip.is_ipv6() && ip.is_unspecified() && !v6_only && local.is_ipv4())
+        bound.into_iter().any(|(&(_, ip), there)| {
+            there.iter().any(|id| match self.sockets.get(*id) {
+                Some(Socket::Udp(socket)) => {
+                    let shared = socket.reuse_address && sharing.address
+                        || socket.reuse_port && sharing.port;
+                    !shared && overlap((ip, socket.v6_only), (local.ip(), sharing.v6_only))
+                }
+                _ => false,
+            })
         })
     }
 
@@ -113,7 +116,8 @@ impl Host {
         let socket = self.udp_socket(id)?;
         socket.peer = None;
         let old = core::mem::replace(&mut socket.local, any);
-        self.sockets.udp.remove(&(old.port(), old.ip()));
+        let slot = self.sockets.slot(id)?;
+        self.sockets.unhash_udp(old, slot);
         Ok(())
     }
 
@@ -125,24 +129,21 @@ impl Host {
         &mut self,
         id: SocketId,
         local: SocketAddr,
+        sharing: UdpSharing,
     ) -> Result<(), SocketError> {
-        let local = self.udp_free_address(local)?;
+        let local = self.udp_free_address(local, sharing)?;
         let slot = self.sockets.slot(id)?;
-        self.sockets.udp.insert((local.port(), local.ip()), slot);
+        self.sockets.hash_udp(local, slot);
         self.udp_socket(id)?.local = local;
         Ok(())
     }
 
-    /// Moves a socket to another address, unless that is taken.
+    /// Moves a socket to another address, whoever is there.
     fn udp_rebind(&mut self, id: SocketId, local: SocketAddr) -> Result<(), SocketError> {
         let slot = self.sockets.slot(id)?;
         let old = self.open_udp(id)?.local;
-        let key = (local.port(), local.ip());
-        if self.sockets.udp.get(&key).is_some_and(|owner| *owner != slot) {
-            return Ok(());
-        }
-        self.sockets.udp.remove(&(old.port(), old.ip()));
-        self.sockets.udp.insert(key, slot);
+        self.sockets.unhash_udp(old, slot);
+        self.sockets.hash_udp(local, slot);
         self.udp_socket(id)?.local = local;
         Ok(())
     }
@@ -272,6 +273,15 @@ impl Host {
         self.learnt_mtu = Some(Box::new((remote, path, now)));
         self.keep_path_mtu();
     }
+}
+
+/// Whether two addresses have packets in common; with each whether it is of IPv6 alone. That of all of IPv6 is one of IPv4 as
+/// well.
+fn overlap((one, one_v6_only): (IpAddr, bool), (two, two_v6_only): (IpAddr, bool)) -> bool {
+    let all = |any: IpAddr, v6_only: bool, other: IpAddr| {
+        any.is_unspecified() && (any.is_ipv4() == other.is_ipv4() || any.is_ipv6() && !v6_only)
+    };
+    one == two || all(one, one_v6_only, two) || all(two, two_v6_only, one)
 }
 
 /// The address that all others come after.

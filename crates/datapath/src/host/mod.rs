@@ -49,6 +49,7 @@ pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket, Wakes};
 pub use timers::LazyTimers;
+pub(crate) use udp::UdpSharing;
 pub use udp::{IpcmCookie, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
 use crate::fib::source::Own;

@@ -84,8 +84,8 @@ pub struct Sockets {
     free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
-    /// UDP sockets by local port, several to a port if their addresses differ.
-    pub(super) udp: BTreeMap<(u16, IpAddr), u32>,
+    /// UDP sockets by local port and address; several have both only where they share it, the oldest first.
+    pub(super) udp: BTreeMap<(u16, IpAddr), Vec<u32>>,
     /// Ports for those who ask for none.
     pub(super) ephemeral: Ephemeral,
 }
@@ -181,6 +181,25 @@ impl Sockets {
     pub(super) fn release(&mut self, id: u32) {
         assert!(self.slots[id as usize].socket.is_none(), "socket {id} is in use");
         self.free.push(Reverse(id));
+    }
+
+    /// A UDP socket hears what comes to `local`.
+    pub(super) fn hash_udp(&mut self, local: SocketAddr, id: u32) {
+        let there = self.udp.entry((local.port(), local.ip())).or_default();
+        // Hardly ever is it shared.
+        reserve_one(there, 1);
+        there.push(id);
+    }
+
+    /// And no more.
+    pub(super) fn unhash_udp(&mut self, local: SocketAddr, id: u32) {
+        let key = (local.port(), local.ip());
+        if let Some(there) = self.udp.get_mut(&key) {
+            there.retain(|one| *one != id);
+            if there.is_empty() {
+                self.udp.remove(&key);
+            }
+        }
     }
 
     /// Lends a socket out; its number stays taken.

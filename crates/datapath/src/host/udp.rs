@@ -12,6 +12,7 @@ use crate::packet::{
     tos_to_priority,
 };
 use crate::reason::{Enqueue, Reason};
+use crate::rng::mix;
 use crate::tcp::config::{Ipv6Options, PmtuDiscovery};
 use crate::tcp::{PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
@@ -43,6 +44,17 @@ pub struct IpcmCookie {
     pub dont_fragment: bool,
     /// It goes to neighbours only (`MSG_DONTROUTE`, `SO_DONTROUTE`).
     pub dont_route: bool,
+}
+
+/// With whom a socket may share its address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UdpSharing {
+    /// `IPV6_V6ONLY`: the address of all of IPv6 is none of IPv4.
+    pub v6_only: bool,
+    /// `SO_REUSEADDR`.
+    pub address: bool,
+    /// `SO_REUSEPORT`.
+    pub port: bool,
 }
 
 /// How a datagram goes: from where, in packets of which size.
@@ -85,6 +97,10 @@ pub struct UdpSocket {
     pub mark: u32,
     /// An IPv6 socket without IPv4 (`IPV6_V6ONLY`).
     pub v6_only: bool,
+    /// Its address may be shared with others that say so as well (`SO_REUSEADDR`): the youngest hears what comes.
+    pub reuse_address: bool,
+    /// The same, and those who share it divide what comes by who sends it (`SO_REUSEPORT`).
+    pub reuse_port: bool,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
     pub receive_drops: u64,
     /// The only one that it talks to, if it is connected.
@@ -118,6 +134,8 @@ impl UdpSocket {
             frag_size: None,
             mark: 0,
             v6_only: false,
+            reuse_address: false,
+            reuse_port: false,
             receive_drops: 0,
             peer: None,
             error: None,
@@ -207,10 +225,24 @@ impl Host {
     /// # Errors
     /// The address is in use, or no port is free.
     pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<SocketId, SocketError> {
+        // An address of IPv4 and that of all IPv6 are two, for those who do not say otherwise.
+        self.udp_bind_with(now, local, UdpSharing { v6_only: true, ..UdpSharing::default() })
+    }
+
+    /// The same for a socket that may share its address with others.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn udp_bind_with(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        sharing: UdpSharing,
+    ) -> Result<SocketId, SocketError> {
         self.begin_syscall(now);
-        let local = self.udp_free_address(local)?;
+        let local = self.udp_free_address(local, sharing)?;
         let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
-        self.sockets.udp.insert((local.port(), local.ip()), id);
+        self.sockets.hash_udp(local, id);
         Ok(self.sockets.id(id))
     }
 
@@ -218,21 +250,21 @@ impl Host {
     pub(super) fn udp_free_address(
         &mut self,
         local: SocketAddr,
+        sharing: UdpSharing,
     ) -> Result<SocketAddr, SocketError> {
         let port = match local.port() {
-            0 => self.free_udp_port(local.ip())?,
-            port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
-                return Err(SocketError::AddressInUse);
-            }
+            0 => self.free_udp_port(local.ip(), sharing)?,
+            _ if self.udp_port_is_taken(local, sharing) => return Err(SocketError::AddressInUse),
             port => port,
         };
         Ok(SocketAddr::new(local.ip(), port))
     }
 
-    fn free_udp_port(&mut self, ip: IpAddr) -> Result<u16, SocketError> {
+    fn free_udp_port(&mut self, ip: IpAddr, sharing: UdpSharing) -> Result<u16, SocketError> {
+        let alone = UdpSharing { v6_only: sharing.v6_only, ..UdpSharing::default() };
         for _ in 0..self.sockets.ephemeral.count() {
             let port = self.sockets.ephemeral.next();
-            if !self.udp_port_is_taken(SocketAddr::new(ip, port)) {
+            if !self.udp_port_is_taken(SocketAddr::new(ip, port), alone) {
                 return Ok(port);
             }
         }
@@ -491,8 +523,8 @@ impl Host {
         let slot = self.sockets.slot(id)?;
         match self.sockets.get(slot) {
             Some(Socket::Udp(socket)) => {
-                let key = (socket.local.port(), socket.local.ip());
-                self.sockets.udp.remove(&key);
+                let local = socket.local;
+                self.sockets.unhash_udp(local, slot);
             }
             Some(Socket::Ping(_)) => self.forget_ping(slot),
             _ => return Err(SocketError::WrongKind),
@@ -528,24 +560,60 @@ impl Host {
         }
     }
 
-    /// The socket for what `remote` sends to `local` (`__udp4_lib_lookup`): that of the address
-    /// before that of all addresses, IPv6's of all addresses for both families. One that is
-    /// connected to somebody else is none.
+    /// The socket for what `remote` sends to `local` (`__udp4_lib_lookup`, `compute_score`): one of the address before
+    /// those of all addresses, IPv6's of all addresses for both families.
     pub(super) fn udp_lookup(&self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
         let any = match local.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let both = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let sockets = &self.sockets.udp;
-        let id = sockets
-            .get(&(local.port(), local.ip()))
-            .or_else(|| sockets.get(&(local.port(), any)))
-            .or_else(|| sockets.get(&(local.port(), both)))?;
-        let Some(Socket::Udp(socket)) = self.sockets.get(*id) else { return None };
-        let family = local.is_ipv6() || socket.local.is_ipv4() || !socket.v6_only;
-        (family && socket.peer.is_none_or(|peer| peer == remote)).then_some(*id)
+        let heard = |ip| self.udp_hearer(self.sockets.udp.get(&(local.port(), ip))?, local, remote);
+        heard(local.ip()).or_else(|| heard(any)).or_else(|| heard(both))
     }
+
+    /// Who of those at one address hears it: who is connected to `remote`, else the youngest that is connected to nobody.
+    fn udp_hearer(&self, there: &[u32], local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+        let (first, rest) = there.split_first()?;
+        if rest.is_empty() {
+            return self.udp_hears(*first, local, remote).map(|_| *first);
+        }
+        let hears = |id: &&u32| self.udp_hears(**id, local, remote);
+        if let Some(peer) = there.iter().rev().find(|id| hears(id) == Some(true)) {
+            return Some(*peer);
+        }
+        let youngest = there.iter().rev().find(|id| hears(id).is_some())?;
+        let shares =
+            |id: &&u32| matches!(self.sockets.get(**id), Some(Socket::Udp(it)) if it.reuse_port);
+        let is_free = |id: &&u32| matches!(self.sockets.get(**id), Some(Socket::Udp(it)) if it.peer.is_none());
+        // A group with a connected socket in it is not divided (`reuseport_has_conns`).
+        if !shares(&youngest) || !there.iter().filter(shares).all(|id| is_free(&id)) {
+            return Some(*youngest);
+        }
+        let group = || there.iter().filter(shares).filter(|id| hears(id).is_some());
+        let share = u64::from(hash_of(local, remote)) * group().count() as u64;
+        group().nth((share >> 32) as usize).copied()
+    }
+
+    /// Whether a socket hears what `remote` sends to `local`, and if so, whether it is connected to it.
+    fn udp_hears(&self, id: u32, local: SocketAddr, remote: SocketAddr) -> Option<bool> {
+        let Some(Socket::Udp(socket)) = self.sockets.get(id) else { return None };
+        let family = local.is_ipv6() || socket.local.is_ipv4() || !socket.v6_only;
+        let connected = socket.peer.is_some();
+        (family && socket.peer.is_none_or(|peer| peer == remote)).then_some(connected)
+    }
+}
+
+/// Which of the sockets that share a port hears a sender (`udp_ehashfn`).
+fn hash_of(local: SocketAddr, remote: SocketAddr) -> u32 {
+    let ends = [local, remote].into_iter().fold(0, |hash, end| {
+        let ip = match end.ip() {
+            IpAddr::V4(ip) => u128::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits(),
+        };
+        mix(hash ^ (ip >> 64) as u64 ^ mix(ip as u64 ^ u64::from(end.port()) << 32))
+    });
+    (mix(ends) >> 32) as u32
 }
 
 pub(super) const PROTO_ICMP: u8 = 1;

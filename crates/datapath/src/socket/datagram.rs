@@ -137,6 +137,8 @@ impl DatagramSocket {
         socket.frag_size = own.frag_size;
         socket.mark = own.mark;
         socket.v6_only = own.v6_only;
+        socket.reuse_address = own.reuse_address;
+        socket.reuse_port = own.reuse_port;
     }
 
     /// Gets a port, if it has none (`inet_autobind`).
@@ -148,11 +150,12 @@ impl DatagramSocket {
     ) -> Result<SocketId, Errno> {
         if let Some(id) = self.id {
             if !self.has_port(host) {
-                host.udp_bind_again(id, local)?;
+                host.udp_bind_again(id, local, self.settings.sharing())?;
             }
             return Ok(id);
         }
-        let id = host.udp_bind(now, local).map_err(|error| match error {
+        let sharing = self.settings.sharing();
+        let id = host.udp_bind_with(now, local, sharing).map_err(|error| match error {
             SocketError::AddressNotAvailable => Errno::EAGAIN,
             other => other.into(),
         })?;

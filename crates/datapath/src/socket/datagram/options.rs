@@ -2,7 +2,7 @@
 
 use super::DatagramSocket;
 use super::control::Told;
-use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
+use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSharing};
 use crate::packet::tos_to_priority;
 use crate::socket::Sockets;
 use crate::socket::answer::{Data, Return, SyscallResult};
@@ -54,6 +54,10 @@ pub(super) struct Settings {
 impl Settings {
     fn is_set(&self, level: i32, name: i32) -> bool {
         self.kept.get(&(level, name)).is_some_and(|value| *value != 0)
+    }
+
+    pub fn sharing(&self) -> UdpSharing {
+        UdpSharing { v6_only: self.v6_only, address: self.reuse_address, port: self.reuse_port }
     }
 
     pub fn dont_route(&self) -> bool {
