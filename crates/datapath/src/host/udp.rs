@@ -365,7 +365,9 @@ impl Host {
             if ipv6 { (40, u32::from(u16::MAX) - 8) } else { (20, u32::from(u16::MAX) - 28) };
         let segment = u32::from(cookie.gso_size);
         let one = if segment == 0 { len } else { len.min(segment) };
-        let large = header + 8 + one > path.bytes;
+        // Any length may be asked about.
+        let whole_len = one.saturating_add(header + 8);
+        let large = whole_len > path.bytes;
         let whole = matches!(
             discovery,
             PmtuDiscovery::Do | PmtuDiscovery::Probe | PmtuDiscovery::Interface
@@ -380,7 +382,7 @@ impl Host {
             return Err(SocketError::InvalidArgument);
         }
         // What fits into the device's packets is not cut, whatever `IPV6_MTU` says.
-        let fits = header + 8 + one <= device;
+        let fits = whole_len <= device;
         Ok(Way {
             src,
             path: if fits { PathMtu { bytes: device, ..path } } else { path },

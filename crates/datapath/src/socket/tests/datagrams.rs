@@ -500,6 +500,8 @@ fn what_is_too_long_is_told_in_the_queue() {
 /// Which error comes first, and whether the one that waits is taken by it: seen on Linux 6.18.
 #[test]
 fn errors_of_sending_have_an_order() {
+    let mut pair = Pair::datagrams(number::AF_INET6, "[::]:53");
+    assert_eq!(pair.value(CLIENT, to(3, 1 << 40, "[fd00::1]:53")), Err(Errno::EMSGSIZE));
     let far = "192.0.2.1:5";
     for (len, remote, first, taken) in [
         (10, far, Errno::ENETUNREACH, false),
