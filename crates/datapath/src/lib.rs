@@ -10,6 +10,7 @@
 //! | [`receive(now, port, &mut packet)`](host::Host::receive) | a packet has arrived; [`Rx`](node::Rx) tells whether it goes on from where it lies, waits in a queue, or was taken in |
 //! | a socket call, a change of settings | of the functions of [`host::Host`], or by [`socket::Sockets`] |
 //! | [`grant(now, port, packets)`](host::Host::grant) | a device begins with so much room |
+//! | [`set_xmit_more(port, on)`](host::Host::set_xmit_more) | the device takes all segments of a super-packet at once, beyond its room |
 //! | [`credit(now, port)`](host::Host::credit) | a packet has left its device: there is room for one more |
 //! | [`credit_at(now, port, at)`](host::Host::credit_at) | the same beforehand, for a driver that knows when; false if it has to come back to say it |
 //! | [`poll(now, &mut place)`](host::Host::poll) | say the next thing: [`Poll`](node::Poll) |

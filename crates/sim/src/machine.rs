@@ -52,11 +52,10 @@ impl Partition {
     }
 
     /// The next packet that arrives at this time, if one does.
-    pub fn pop_arrival(&mut self) -> Option<(u64, u32, Entry)> {
+    pub fn pop_arrival(&mut self) -> Option<(u64, u64, Entry)> {
         let after_ns = (self.now - self.begin).as_nanos();
         let entry = self.own.peek()?.0.2;
-        let arrives = entry.id().kind() == Kind::Arrival;
-        let is_due = arrives && u64::from(entry.after_ns()) == after_ns;
+        let is_due = entry.id().kind() == Kind::Arrival && u64::from(entry.after_ns()) == after_ns;
         if is_due { self.own.pop().map(|Reverse(own)| own) } else { None }
     }
 

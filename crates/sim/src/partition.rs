@@ -41,9 +41,9 @@ pub(crate) struct Partition {
     pub run: u32,
     pub calendar: Calendar,
     /// What the nodes whose turn it is have set out to do in the epoch itself: by its key, then as it came.
-    pub own: BinaryHeap<Reverse<(u64, u32, Entry)>>,
+    pub own: BinaryHeap<Reverse<(u64, u64, Entry)>>,
     /// How many of those there have been.
-    pub own_count: u32,
+    pub own_count: u64,
     /// Readiness of this moment that no application has heard of yet.
     pub ready: Vec<Ready>,
     /// Readiness that applications are hearing of.
@@ -123,7 +123,7 @@ impl Partition {
     pub fn push(&mut self, due: Due) {
         if due.at < self.end {
             let entry = due.in_epoch(self.begin);
-            self.own_count = self.own_count.wrapping_add(1);
+            self.own_count += 1;
             self.own.push(Reverse((entry.key(), self.own_count, entry)));
         } else {
             self.calendar.push(due);

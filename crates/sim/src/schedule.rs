@@ -47,10 +47,9 @@ pub const OPPORTUNITY: u32 = 1500;
 
 /// Whether steps begin at time zero, follow each other, and end before the period does.
 fn in_order<T>(steps: &[(Duration, T)], period: Option<Duration>) -> bool {
-    let times = || steps.iter().map(|(at, _)| *at);
-    times().next().is_none_or(|first| first == Duration::ZERO)
-        && times().is_sorted_by(|earlier, later| earlier < later)
-        && period.is_none_or(|period| times().last().unwrap_or(Duration::ZERO) < period)
+    steps.first().is_none_or(|first| first.0 == Duration::ZERO)
+        && steps.is_sorted_by(|earlier, later| earlier.0 < later.0)
+        && period.is_none_or(|period| steps.last().map_or(Duration::ZERO, |last| last.0) < period)
 }
 
 impl Schedule {
@@ -64,8 +63,7 @@ impl Schedule {
         delays: &[(Duration, Duration)],
         period: Option<Duration>,
     ) -> Self {
-        assert!(in_order(rates, period), "rates in order of time");
-        assert!(in_order(delays, period), "delays in order of time");
+        assert!(in_order(rates, period) && in_order(delays, period), "steps in order of time");
         let mut sum = 0;
         let mut steps: Vec<(u64, Rate, u128)> = Vec::with_capacity(rates.len());
         for (at, rate) in rates {
@@ -96,11 +94,8 @@ impl Schedule {
         Self { pace: Pace::Opportunities(times), delays: Vec::new(), period, delay_period: NEVER }
     }
 
-    /// The same, with delays that change too, in order, the first at time zero. They come once, at their
-    /// times, however often the rest begins again.
-    ///
-    /// # Panics
-    /// Times out of order.
+    /// The same, with delays that change too. They come once, at their times, however often the rest begins
+    /// again; who gives them out of order, or none at time zero, is told by a panic.
     #[must_use]
     pub fn with_delays(self, delays: &[(Duration, Duration)]) -> Self {
         assert!(in_order(delays, None), "delays in order of time");
@@ -268,6 +263,12 @@ mod tests {
             assert_eq!(schedule.capacity_by(at(now)), Some(bytes), "{now}");
         }
         assert_eq!(schedule.least_delay(), Some(ms(2)));
+    }
+
+    #[test]
+    #[should_panic(expected = "delays in order of time")]
+    fn delays_of_a_trace_begin_at_time_zero() {
+        let _ = Schedule::opportunities(&[ms(1)]).with_delays(&[(ms(1), ms(5))]);
     }
 
     #[test]

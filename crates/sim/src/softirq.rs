@@ -91,7 +91,7 @@ impl Softirqs {
 impl Partition {
     /// The turn of what has been pushed last among what happens in the epoch itself.
     fn last_turn(&self) -> u32 {
-        self.own_count
+        self.own_count as u32
     }
 
     fn softirqs(&mut self) -> &mut Softirqs {
@@ -231,7 +231,7 @@ impl Partition {
 
     /// Puts what arrives at this time into the backlog, in the order in which it was sent.
     fn take_arrivals(&mut self) {
-        let next = || self.pop_arrival().map(|own| (own.1, Arrival::Sent(own.2)));
+        let next = || self.pop_arrival().map(|own| (own.1 as u32, Arrival::Sent(own.2)));
         let mut arrivals: Vec<_> = core::iter::from_fn(next).collect();
         arrivals.sort_by_key(|(turn, _)| *turn);
         self.softirqs().backlog.extend(arrivals);

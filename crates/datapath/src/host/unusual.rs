@@ -17,9 +17,9 @@ const PAYLOAD_LENGTH_AT: u32 = 4;
 const NEXT_HEADER_AT: u32 = 6;
 /// Offset of the fragment field in a fragment header behind a bare IPv6 header.
 const FRAGMENT_FIELD_AT: u32 = 42;
-/// Type of an ICMPv6 parameter problem's code: the header is wrong.
+/// Code of an ICMPv6 parameter problem: a field of a header is wrong.
 const ERRONEOUS_HEADER: u8 = 0;
-/// The first fragment has not all headers (RFC 8200, RFC 7112).
+/// Code of another one: the first fragment has not all headers (RFC 8200, RFC 7112).
 const INCOMPLETE_HEADERS: u8 = 3;
 
 impl Host {

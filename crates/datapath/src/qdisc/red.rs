@@ -482,6 +482,7 @@ mod tests {
         }
         bench.enqueue(1_100_000_000, flow_frame(1, 1000, 2));
         assert_eq!(bench.qdisc().chance.at_max, 12 * ONE_PERCENT, "two periods above the middle");
+        assert_eq!(bench.qdisc().chance.per_byte, 25_770, "515,396,076 / 20,000, to the nearest");
     }
 
     #[test]

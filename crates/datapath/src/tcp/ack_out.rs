@@ -2,6 +2,7 @@
 //! (`__tcp_ack_snd_check`, RFC 5681 section 4.2).
 
 use super::input::Segment;
+use super::open::MSS_DEFAULT;
 use super::timer::{TIMEOUT_MIN, Timer};
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
@@ -68,8 +69,6 @@ const DELACK_MAX: u32 = 200;
 const HALF_SECOND: u32 = 500;
 /// `TCP_PINGPONG_THRESH`.
 const PINGPONG_THRESH: u8 = 1;
-/// `TCP_MSS_DEFAULT`.
-const MSS_DEFAULT: u32 = 536;
 /// `TCP_MIN_MSS`.
 pub(super) const MSS_MIN: u32 = 88;
 /// `TCP_FASTRETRANS_THRESH`.

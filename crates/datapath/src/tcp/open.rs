@@ -6,6 +6,8 @@ mod agree;
 mod answer;
 mod stray;
 
+pub(super) use agree::MSS_DEFAULT;
+
 use super::ack_out::AckState;
 use super::cc::{AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
 use super::ecn::EcnState;

@@ -5,6 +5,7 @@ use super::ack_out::MSS_MIN;
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
 use super::config::MIN_RCVBUF;
 use super::info::TcpInfo;
+use super::open::MSS_DEFAULT;
 use super::rtt::MinRtt;
 use super::state::State;
 use super::{Connection, Cx, Endpoints, RouteMetrics, TcpConfig};
@@ -14,9 +15,6 @@ use crate::units::Instant;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::num::NonZeroU32;
 use std::sync::Arc;
-
-/// `TCP_MSS_DEFAULT`.
-const MSS_DEFAULT: u32 = 536;
 
 impl Connection {
     /// Bytes that a reader finds before urgent data (`SIOCINQ`, `tcp_inq`).

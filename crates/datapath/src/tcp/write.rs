@@ -1,6 +1,7 @@
 //! The application's writes: how bytes become skb records (`tcp_sendmsg_locked`).
 
 use super::bytes::Payload;
+use super::open::MSS_DEFAULT;
 use super::output::Push;
 use super::skb::Skb;
 use super::state::State;
@@ -25,9 +26,6 @@ pub(super) mod nagle {
         if config.nodelay { OFF | cork } else { cork }
     }
 }
-
-/// `TCP_MSS_DEFAULT`.
-const MSS_DEFAULT: u32 = 536;
 
 /// How bytes are written (`MSG_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

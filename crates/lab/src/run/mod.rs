@@ -22,7 +22,6 @@ mod utilisation;
 mod workload;
 
 pub use one::run_plan;
-pub(crate) use sample::INFINITE_SSTHRESH;
 pub use sockets::{SocketDump, SsAt};
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! What is looked at while a world runs, at intervals: flows and ports.
 
 use datapath::qdisc::Qdisc as _;
+use datapath::tcp::cc::INFINITE_SSTHRESH;
 use datapath::tcp::info::BriefInfo;
 use datapath::units::{Duration, Instant};
 use sim::world::World;
@@ -66,9 +67,6 @@ struct PortSamples {
     drops_in: Samples,
     marks_in: Samples,
 }
-
-/// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// What a world tells of a flow at one time.
 #[derive(Clone, Copy, Default)]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use datapath::packet::TcpFlags;
 use datapath::packet::seq::Seq;
+use datapath::tcp::cc::INFINITE_SSTHRESH;
 use datapath::tcp::info::TcpInfo;
 use datapath::trace::{CaState, Cause, EventKind, Probe};
 use datapath::units::Instant;
@@ -12,7 +13,6 @@ use datapath::units::Instant;
 use super::Seen;
 use super::conns::Conn;
 use super::shares::Shares;
-use crate::run::INFINITE_SSTHRESH;
 
 /// What one end of a connection did, as text.
 #[derive(Debug, Default)]

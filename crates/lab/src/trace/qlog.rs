@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use datapath::packet::{Packet, TcpFlags};
+use datapath::tcp::cc::INFINITE_SSTHRESH;
 use datapath::trace::{CaState, EventKind, Probe};
 use datapath::units::Instant;
 use serde_json::{Value as Json, json};
@@ -13,7 +14,6 @@ use serde_json::{Value as Json, json};
 use super::Seen;
 use super::conns::Conn;
 use super::explain::{state, why};
-use crate::run::INFINITE_SSTHRESH;
 
 /// The events of one end of a connection.
 #[derive(Debug, Default)]

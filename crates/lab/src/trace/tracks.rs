@@ -8,6 +8,7 @@ use datapath::packet::{Ecn, Packet, TcpFlags};
 use datapath::qdisc::cake::Cake;
 use datapath::qdisc::{AnyQdisc, Backlog, Sched};
 use datapath::reason::Reason;
+use datapath::tcp::cc::INFINITE_SSTHRESH;
 use datapath::trace::{CaState, EventKind, Probe};
 use datapath::units::Instant;
 
@@ -15,7 +16,6 @@ use super::Seen;
 use super::conns::{Conn, Segment};
 use super::explain::{state, why};
 use super::perfetto::{Notes, Track, Writer};
-use crate::run::INFINITE_SSTHRESH;
 
 /// Writes what is seen to the tracks of a trace.
 #[derive(Debug)]

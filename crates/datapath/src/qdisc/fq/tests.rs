@@ -40,22 +40,26 @@ fn a_packet_leaves_at_the_time_that_its_sender_set() {
 
 #[test]
 fn sockets_take_turns_by_bytes() {
-    let mut bench =
-        bench(FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) });
-    fill_fast_path(&mut bench);
-    for _ in 0..20 {
-        bench.enqueue(0, of_socket(1, 1000, 0));
-        bench.enqueue(0, of_socket(2, 500, 0));
+    let usual = FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) };
+    // A rate that nobody keeps takes no credit, either.
+    let unpaced = FqConfig { pacing: false, maxrate: 50_000, ..usual.clone() };
+    for config in [usual, unpaced] {
+        let mut bench = bench(config);
+        fill_fast_path(&mut bench);
+        for _ in 0..20 {
+            bench.enqueue(0, of_socket(1, 1000, 0));
+            bench.enqueue(0, of_socket(2, 500, 0));
+        }
+        for _ in 0..FAST_PATH_LEN {
+            assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(60));
+        }
+        let mut bytes = [0; 2];
+        for _ in 0..12 {
+            let packet = bench.dequeue(0).expect("both have packets");
+            bytes[packet.meta.owner as usize - 1] += packet.wire_len();
+        }
+        assert_eq!(bytes, [4_000, 4_000]);
     }
-    for _ in 0..FAST_PATH_LEN {
-        assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(60));
-    }
-    let mut bytes = [0; 2];
-    for _ in 0..12 {
-        let packet = bench.dequeue(0).expect("both have packets");
-        bytes[packet.meta.owner as usize - 1] += packet.wire_len();
-    }
-    assert_eq!(bytes, [4_000, 4_000]);
 }
 
 /// Without a packet there is nothing to look for (`fq_dequeue`), so a flow whose last one has left stays where it is,

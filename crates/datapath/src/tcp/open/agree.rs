@@ -153,7 +153,7 @@ impl Connection {
 const ADVMSS_MIN: u32 = 256;
 
 /// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
-const MSS_DEFAULT: u32 = 536;
+pub(in crate::tcp) const MSS_DEFAULT: u32 = 536;
 
 /// IPv6's assumption (`IPV6_MIN_MTU` less headers).
 const MSS_DEFAULT_V6: u32 = 1_220;

@@ -31,7 +31,7 @@ pub(in super::super) struct Rack {
 }
 
 /// `TCP_RACK_RECOVERY_THRESH`.
-const RECOVERY_PERSIST: u8 = 16;
+pub(super) const RECOVERY_PERSIST: u8 = 16;
 /// `tcp_recovery` bit: the window does not adapt.
 const STATIC_REO_WND: u32 = 2;
 /// `tcp_recovery` bit: no duplicate-ACK threshold.

@@ -6,11 +6,9 @@ use super::super::skb::tag;
 use super::super::state::State;
 use super::super::{Connection, Cx};
 use super::CaState;
+use super::rack::RECOVERY_PERSIST;
 use crate::packet::seq::Seq;
 use crate::trace::EventKind;
-
-/// `TCP_RACK_RECOVERY_THRESH`.
-const RECOVERY_PERSIST: u8 = 16;
 
 impl Connection {
     /// Every retransmission was needless, as far as can be known (`tcp_may_undo`).
