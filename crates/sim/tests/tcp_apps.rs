@@ -165,6 +165,36 @@ fn a_query_waits_for_every_server() {
     assert!(report.finished.is_some());
 }
 
+/// What goes to one of two servers is lost once it has connected; the other one's answer arrives.
+#[test]
+fn a_query_that_lost_a_server_is_not_answered() {
+    let mut net = Topology::new();
+    let (a, b, c) = (net.host("A"), net.host("B"), net.host("C"));
+    let way = LinkConfig::new(Rate::from_mbit(20), Duration::from_millis(10));
+    let rules = vec!["f every 1 1 drop".parse().expect("a rule")];
+    net.wire(a, b, way.clone());
+    net.wire_with(a, c, LinkConfig { rules, ..way.clone() }, way);
+    let exchange = Exchange { request: 100, response: 8_700_000 };
+    let [near, far] = [b, c].map(|node| net.address(node).expect("wired"));
+    let mut world = net.build(1).expect("possible");
+    let mut ends = Vec::new();
+    for (node, at) in [(b, near), (c, far)] {
+        let at = SocketAddr::new(at, 5_001);
+        world.add_app(node, Box::new(ResponseServer::new(at, tcp(), exchange)), ms(0), None);
+        let from = world.host(a).source_address(at.ip()).expect("a route");
+        ends.push((SocketAddr::new(from, 0), at));
+    }
+    let mut config = tcp();
+    config.sysctl.tcp_retries2 = 3;
+    let client = QueryClient::new(ends, config, exchange, Duration::ZERO, 10);
+    let client = world.add_app(a, Box::new(client), ms(100), None);
+    world.run_until(ms(60_000));
+    let report = world.report(client);
+    assert_eq!((report.sent, report.received, report.round_trips.len()), (1, 0, 0));
+    assert_eq!(report.received_bytes, 8_700_000, "{report:?}");
+    assert!(report.last_received > report.finished, "{report:?}");
+}
+
 /// Of ten first SYNs every third is lost; the second SYN, a second later, does not count.
 #[test]
 fn attempts_count_if_the_first_syn_is_answered() {

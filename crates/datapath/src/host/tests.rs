@@ -234,6 +234,29 @@ fn an_echo_request_is_answered_and_the_reply_read() {
     assert_eq!((reply.from.port(), reply.body.len, reply.at), (7, 56, ms(10)));
 }
 
+/// Identifiers come again after 65,536 of them, but not one that is in use (`ping_get_port`).
+#[test]
+fn a_ping_socket_that_stays_open_keeps_its_identifier() {
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.2"));
+    host.grant(ms(0), Port(0), 2);
+    let identifier = |host: &mut Host, ping| {
+        host.ping_send(ms(0), ping, ip("10.0.1.3"), 7, 56, 0).expect("a route");
+        let Transport::Icmp(icmp) = sent(host, ms(0)).remove(0).1.transport else {
+            panic!("an echo request")
+        };
+        icmp.rest >> 16
+    };
+    let first = host.ping_open(ms(0));
+    let taken = identifier(&mut host, first);
+    for _ in 0..65_535 {
+        let ping = host.ping_open(ms(0));
+        host.datagram_close(ping).expect("open");
+    }
+    let latest = host.ping_open(ms(0));
+    assert_ne!(identifier(&mut host, latest), taken);
+}
+
 #[test]
 fn udp_goes_to_the_socket_bound_there_and_overflow_is_counted() {
     let mut host = router();

@@ -42,7 +42,7 @@ fn a_packet_leaves_at_the_time_that_its_sender_set() {
 fn sockets_take_turns_by_bytes() {
     let usual = FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) };
     // A rate that nobody keeps takes no credit, either.
-    let unpaced = FqConfig { pacing: false, maxrate: 50_000, ..usual.clone() };
+    let unpaced = FqConfig { pacing: false, maxrate: 50_000, ..usual };
     for config in [usual, unpaced] {
         let mut bench = bench(config);
         fill_fast_path(&mut bench);

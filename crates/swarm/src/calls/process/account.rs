@@ -29,7 +29,10 @@ impl Process {
         };
         let moved = returned.value as u64;
         match syscall {
-            Syscall::Send { fd, flags, .. } if flags & MSG_OOB != 0 => {
+            // Datagrams have no urgent bytes, and IPv6 ones do not mind (`udpv6_sendmsg`).
+            Syscall::Send { fd, flags, .. }
+                if flags & MSG_OOB != 0 && self.model.kind(*fd) != Some(Kind::Datagram) =>
+            {
                 if let Some(way) = way.or_else(|| self.way_of(*fd)) {
                     judge.books.urgent(way);
                     judge.books.wrote(way, moved);
