@@ -3,13 +3,13 @@
 use super::Host;
 use super::icmp_limit::{IcmpLimits, Limiter};
 use super::socket::{Datagram, Socket, SocketError};
-use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
+use super::udp::{network_header, truesize_of};
 use crate::fib::{Decision, RouteKey};
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{
-    Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast,
+    Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast, protocol,
     tos_to_priority,
 };
 use crate::reason::{Enqueue, Reason};
@@ -121,7 +121,7 @@ impl Host {
         icmp: Icmp,
         body: Body,
     ) -> Option<Enqueue> {
-        let protocol = if dst.is_ipv4() { PROTO_ICMP } else { PROTO_ICMPV6 };
+        let protocol = if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         let mut network = network_header(src, dst, tos, DEFAULT_TTL, protocol)?;
         let path = self.path_towards(now, dst, PmtuDiscovery::Want);
         if let Network::Ipv4(ip) = &mut network {
@@ -189,14 +189,14 @@ impl Host {
         let mtu = if ipv6 { icmp.rest } else { icmp.rest & 0xffff };
         let seq = quoted.seq.unwrap_or_default();
         let error = IcmpError { ipv6, kind: icmp.kind, code: icmp.code, mtu, seq };
-        if quoted.flow.protocol == PROTO_UDP {
+        if quoted.flow.protocol == protocol::UDP {
             let headers = packet.link.len() + 2 * quoted.network.len() + 8 + 8;
             let len = packet.len().saturating_sub(headers);
             let payload =
                 if len == packet.body.len { packet.body.clone() } else { Body::of_len(len) };
             return self.udp_error(now, ends, error, from, payload);
         }
-        if matches!(quoted.flow.protocol, PROTO_ICMP | PROTO_ICMPV6) {
+        if matches!(quoted.flow.protocol, protocol::ICMP | protocol::ICMPV6) {
             if error.is_too_big() {
                 self.learn_datagram_path(now, dst, mtu);
             }
@@ -307,8 +307,8 @@ impl Host {
         let src = if is_ours { Some(dst) } else { self.source_address(remote) };
         let Some(src) = src else { return };
         let ((kind, code), protocol, max) = match about.network {
-            Network::Ipv4(_) => (report.v4, PROTO_ICMP, ERROR_MAX_V4 - 28),
-            _ => (report.v6, PROTO_ICMPV6, ERROR_MAX_V6 - 48),
+            Network::Ipv4(_) => (report.v4, protocol::ICMP, ERROR_MAX_V4 - 28),
+            _ => (report.v6, protocol::ICMPV6, ERROR_MAX_V6 - 48),
         };
         let tos = match about.network {
             Network::Ipv4(ip) => PRECEDENCE_INTERNETCONTROL | ip.tos & TOS_MASK,

@@ -1,0 +1,268 @@
+//! Sending datagrams: the way there, segments, fragments (`udp_sendmsg`).
+
+use super::{IpcmCookie, LOOPBACK_MTU, truesize_of};
+use crate::fib::{Decision, Hop};
+use crate::host::Host;
+use crate::host::socket::SocketError;
+use crate::node::SocketId;
+use crate::packet::{
+    Body, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp, protocol,
+    tos_to_priority,
+};
+use crate::reason::Enqueue;
+use crate::tcp::PathMtu;
+use crate::tcp::config::PmtuDiscovery;
+use crate::units::Instant;
+use core::net::{IpAddr, SocketAddr};
+
+/// How a datagram goes: from where, in packets of which size.
+pub(crate) struct Way {
+    src: IpAddr,
+    path: PathMtu,
+    /// It is cut into fragments.
+    large: bool,
+}
+
+/// `UDP_MAX_SEGMENTS`: datagrams of one call.
+const MAX_SEGMENTS: u32 = 128;
+
+impl Host {
+    /// Sends one datagram (`udp_sendmsg`). The verdict is that of the queue of the port.
+    ///
+    /// # Errors
+    /// What `sendmsg(2)` would give; `WouldBlock` is followed by a `WRITABLE`.
+    pub fn udp_send(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        body: Body,
+    ) -> Result<Enqueue, SocketError> {
+        self.udp_send_with(now, id, remote, body, &IpcmCookie::default())
+    }
+
+    /// The same by what control messages say of this datagram.
+    ///
+    /// # Errors
+    /// As above; `InvalidArgument`: more segments than one call may have.
+    pub fn udp_send_with(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        body: Body,
+        cookie: &IpcmCookie,
+    ) -> Result<Enqueue, SocketError> {
+        self.begin(now);
+        let way = self.udp_way(now, id, remote, body.len, cookie)?;
+        let socket = self.udp_socket(id)?;
+        if socket.unsent_truesize >= socket.send_buffer {
+            socket.wants_room = true;
+            return Err(SocketError::WouldBlock);
+        }
+        let segment = u32::from(cookie.gso_size);
+        if segment == 0 || body.len <= segment {
+            return self.udp_transmit(now, id, remote, body, cookie, &way);
+        }
+        // What a device would cut (`UDP_SEGMENT`) is cut here. Who gives a datagram of many has room for all.
+        let mut verdict = Enqueue::Queued;
+        for from in (0..body.len).step_by(segment as usize) {
+            let part = body.window(from, segment.min(body.len - from));
+            verdict = self.udp_transmit(now, id, remote, part, cookie, &way)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Whether `len` bytes may go to `remote`, and how (`ip_route_output_flow`, `__ip_append_data`). What is too long is told
+    /// to who has asked for errors as well.
+    ///
+    /// # Errors
+    /// `Unreachable`, `MessageSize`, `InvalidArgument`.
+    pub(crate) fn udp_way(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        len: u32,
+        cookie: &IpcmCookie,
+    ) -> Result<Way, SocketError> {
+        let ipv6 = remote.is_ipv6();
+        let way = self.route_to(remote.ip());
+        let gateway = matches!(way, Decision::Forward(Hop { gateway: Some(_), .. }));
+        if way == Decision::NoRoute || gateway && cookie.dont_route && !ipv6 {
+            return Err(SocketError::Unreachable);
+        }
+        let src = match cookie.source.unwrap_or(self.open_udp(id)?.local.ip()) {
+            ip if ip.is_unspecified() => {
+                self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?
+            }
+            ip => ip,
+        };
+        let discovery = self.open_udp(id)?.discovery(ipv6);
+        let mut path = self.path_by(now, remote.ip(), way, discovery);
+        let device = path.bytes;
+        let socket = self.udp_socket(id)?;
+        if let (true, Some(own)) = (ipv6, socket.frag_size) {
+            path.bytes = path.bytes.min(own);
+        }
+        let (header, most) =
+            if ipv6 { (40, u32::from(u16::MAX) - 8) } else { (20, u32::from(u16::MAX) - 28) };
+        let segment = u32::from(cookie.gso_size);
+        let one = if segment == 0 { len } else { len.min(segment) };
+        // Any length may be asked about.
+        let whole_len = one.saturating_add(header + 8);
+        let large = whole_len > path.bytes;
+        let whole = matches!(
+            discovery,
+            PmtuDiscovery::Do | PmtuDiscovery::Probe | PmtuDiscovery::Interface
+        );
+        if len > most || large && (whole || cookie.dont_fragment || segment != 0) {
+            if segment == 0 {
+                socket.local_error(remote, path.bytes);
+            }
+            return Err(SocketError::MessageSize);
+        }
+        if segment != 0 && len > segment * MAX_SEGMENTS {
+            return Err(SocketError::InvalidArgument);
+        }
+        // What fits into the device's packets is not cut, whatever `IPV6_MTU` says.
+        let fits = whole_len <= device;
+        Ok(Way {
+            src,
+            path: if fits { PathMtu { bytes: device, ..path } } else { path },
+            large: !fits,
+        })
+    }
+
+    /// One packet, for which there is room.
+    fn udp_transmit(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        body: Body,
+        cookie: &IpcmCookie,
+        way: &Way,
+    ) -> Result<Enqueue, SocketError> {
+        let owner = self.sockets.slot(id)?;
+        let socket = self.udp_socket(id)?;
+        let ipv6 = remote.is_ipv6();
+        let (tos, ttl) = match socket.ipv6 {
+            Some(own) if ipv6 => (own.traffic_class, socket.hop_limit),
+            _ if ipv6 => (socket.tos, socket.hop_limit),
+            _ => (socket.tos, socket.ttl),
+        };
+        let (tos, ttl) = (cookie.tos.unwrap_or(tos), cookie.ttl.unwrap_or(ttl));
+        let mut network = network_header(way.src, remote.ip(), tos, ttl, protocol::UDP)
+            .ok_or(SocketError::AddressNotAvailable)?;
+        if let Network::Ipv4(ip) = &mut network {
+            let discovery = socket.discovery(false);
+            let locked = way.path.locked && discovery == PmtuDiscovery::Want;
+            ip.dont_fragment = !way.large && !locked && discovery.sets_df();
+        }
+        let truesize = truesize_of(body.len);
+        socket.unsent_truesize += truesize;
+        let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
+        let priority = match cookie.tos {
+            Some(tos) if !ipv6 => tos_to_priority(tos),
+            _ => socket.priority,
+        };
+        let mark = socket.mark;
+        let meta = Meta { priority, mark, truesize, owner, ..Meta::default() };
+        let packet = Packet {
+            link: LinkHeader::None,
+            network,
+            transport: Transport::Udp(ports),
+            body,
+            meta,
+            ..Packet::default()
+        };
+        self.count(ipv6).udp_out_datagrams += 1;
+        Ok(self.ip_output_within(now, way.path.bytes, &mut packet.finish()))
+    }
+
+    /// The same with bytes, which are copied once.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn udp_send_bytes(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<Enqueue, SocketError> {
+        let body = self.udp_payload(bytes);
+        self.udp_send(now, id, remote, body)
+    }
+
+    /// Bytes as a datagram of this host has them.
+    pub(crate) fn udp_payload(&mut self, bytes: &[u8]) -> Body {
+        self.payloads.get_or_insert_default().datagram(bytes)
+    }
+
+    /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
+    /// ICMP has told of the path, where that is believed (`ip_sk_use_pmtu`).
+    pub(in crate::host) fn mtu_towards(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        discovery: PmtuDiscovery,
+    ) -> u32 {
+        self.path_towards(now, remote, discovery).bytes
+    }
+
+    /// The same, and whether it is smaller than is believed.
+    pub(in crate::host) fn path_towards(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        discovery: PmtuDiscovery,
+    ) -> PathMtu {
+        self.path_by(now, remote, self.route_to(remote), discovery)
+    }
+
+    fn path_by(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        way: Decision,
+        discovery: PmtuDiscovery,
+    ) -> PathMtu {
+        let Decision::Forward(hop) = way else {
+            return PathMtu { bytes: LOOPBACK_MTU, locked: false };
+        };
+        let mtu = self.ports[usize::from(hop.port)].config.mtu;
+        let believes =
+            matches!(discovery, PmtuDiscovery::Want | PmtuDiscovery::Do | PmtuDiscovery::Dont);
+        let told = if believes { self.path_mtu(now, remote) } else { None };
+        match told {
+            Some(path) => PathMtu { bytes: path.bytes.min(mtu), ..path },
+            None => PathMtu { bytes: mtu, locked: false },
+        }
+    }
+}
+
+/// The header of a packet made here; `None` if the families of the addresses differ.
+pub(in crate::host) fn network_header(
+    src: IpAddr,
+    dst: IpAddr,
+    tos: u8,
+    ttl: u8,
+    protocol: u8,
+) -> Option<Network> {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            Some(Network::Ipv4(Ipv4 { ttl, tos, ..Ipv4::new(src, dst, protocol) }))
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => Some(Network::Ipv6(Ipv6 {
+            src,
+            dst,
+            traffic_class: tos,
+            hop_limit: ttl,
+            next_header: protocol,
+            flow_label: FlowLabel::NONE,
+        })),
+        _ => None,
+    }
+}

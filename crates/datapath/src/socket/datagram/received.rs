@@ -1,0 +1,75 @@
+//! What a reader is given of a datagram, and of an error with what it is about (`udp_recvmsg`, `ip_recv_error`).
+
+use super::DatagramSocket;
+use crate::host::{Datagram, Host};
+use crate::packet::Body;
+use crate::socket::answer::{Data, Received, Return, SyscallResult};
+use crate::socket::argument::{Control, ExtendedError, Iov};
+use crate::socket::errno::Errno;
+use crate::socket::number::{
+    MSG_ERRQUEUE, MSG_TRUNC, SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, SO_EE_ORIGIN_LOCAL,
+};
+
+/// What a reader gets to see of a payload.
+fn fetched(body: &Body, iov: &Iov) -> Vec<u8> {
+    if !iov.fetches() {
+        return Vec::new();
+    }
+    let mut bytes = body.bytes().to_vec();
+    bytes.resize(body.len as usize, 0);
+    bytes.truncate(iov.len() as usize);
+    bytes
+}
+
+impl DatagramSocket {
+    /// What a read of `room` bytes gives of a datagram.
+    pub(super) fn received(
+        &self,
+        datagram: &Datagram,
+        control: Vec<Control>,
+        iov: &Iov,
+        flags: i32,
+    ) -> Return {
+        let room = iov.len();
+        let len = u64::from(datagram.body.len);
+        let cut = len > room;
+        let message = Received {
+            from: Some(self.shown(datagram.from)),
+            flags: if cut { MSG_TRUNC } else { 0 },
+            control,
+            bytes: fetched(&datagram.body, iov),
+        };
+        let value = if flags & MSG_TRUNC != 0 { len } else { len.min(room) };
+        Return { value: value as i64, data: Data::Message(message) }
+    }
+
+    /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
+    pub(super) fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
+        let id = self.id.ok_or(Errno::EAGAIN)?;
+        let told = host.udp_take_icmp(id).unwrap_or_default().ok_or(Errno::EAGAIN)?;
+        let (origin, kind, code) = match told.icmp {
+            None => (SO_EE_ORIGIN_LOCAL, 0, 0),
+            Some(icmp) if icmp.ipv6 => (SO_EE_ORIGIN_ICMP6, icmp.kind, icmp.code),
+            Some(icmp) => (SO_EE_ORIGIN_ICMP, icmp.kind, icmp.code),
+        };
+        let error = ExtendedError {
+            errno: Errno::from(told.error).number(),
+            origin: origin as u8,
+            kind,
+            code,
+            info: told.info,
+            data: 0,
+            // By the family of the socket, whatever it has spoken.
+            ipv6: self.ipv6,
+        };
+        let quoted = u64::from(told.payload.len);
+        let cut = quoted > iov.len();
+        let message = Received {
+            from: Some(self.shown(told.remote)),
+            flags: MSG_ERRQUEUE | if cut { MSG_TRUNC } else { 0 },
+            control: vec![Control::ExtendedError(error)],
+            bytes: fetched(&told.payload, iov),
+        };
+        Ok(Return { value: quoted.min(iov.len()) as i64, data: Data::Message(message) })
+    }
+}
