@@ -235,11 +235,7 @@ impl Host {
         if error == NetworkError::MessageSize {
             let discovery = socket.discovery(icmp.ipv6);
             hard = discovery != PmtuDiscovery::Dont;
-            let believes = !matches!(
-                discovery,
-                PmtuDiscovery::Interface | PmtuDiscovery::Omit | PmtuDiscovery::Probe
-            );
-            if believes && icmp.mtu > 0 {
+            if discovery.uses_path_mtu() && icmp.mtu > 0 {
                 self.learn_datagram_path(now, remote.ip(), icmp.mtu);
             }
         }

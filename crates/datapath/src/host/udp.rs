@@ -140,6 +140,11 @@ impl UdpSocket {
         self.ipv6.filter(|_| ipv6).map_or(self.pmtu_discovery, |own| own.pmtu_discovery)
     }
 
+    /// `IP_TOS`, or IPv6's traffic class where that is spoken.
+    fn tos(&self, ipv6: bool) -> u8 {
+        self.ipv6.filter(|_| ipv6).map_or(self.tos, |own| own.traffic_class)
+    }
+
     /// `IP_RECVERR`, or IPv6's where that is spoken.
     pub fn wants_errors(&self, ipv6: bool) -> bool {
         self.ipv6.filter(|_| ipv6).map_or(self.recverr, |own| own.recverr)

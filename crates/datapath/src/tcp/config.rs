@@ -197,6 +197,11 @@ impl PmtuDiscovery {
     pub const fn sets_df(self) -> bool {
         matches!(self, Self::Want | Self::Do | Self::Probe)
     }
+
+    /// Datagrams go by what ICMP has told of the path (`ip_sk_use_pmtu`).
+    pub(crate) const fn uses_path_mtu(self) -> bool {
+        matches!(self, Self::Dont | Self::Want | Self::Do)
+    }
 }
 
 macro_rules! sysctls {

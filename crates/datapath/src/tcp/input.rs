@@ -281,9 +281,7 @@ impl Connection {
                 return false;
             }
             cx.mib.paws_estab += 1;
-            if self.is_oow_limited_ack(seg, cx.now) {
-                cx.mib.ack_skipped_paws += 1;
-            } else {
+            if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped_paws) {
                 self.send_dup_ack(seg, cx);
             }
             return false;
@@ -302,9 +300,7 @@ impl Connection {
             }
             if seg.has(TcpFlags::SYN) {
                 self.syn_challenge(seg, cx);
-            } else if self.is_oow_limited_ack(seg, cx.now) {
-                cx.mib.ack_skipped += 1;
-            } else {
+            } else if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped) {
                 self.send_dup_ack(seg, cx);
             }
             return false;
@@ -365,9 +361,14 @@ impl Connection {
     }
 
     /// Pure ACKs and SYNs outside the window are answered at a limited rate (`tcp_oow_rate_limited`).
-    pub(super) fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, now: Instant) -> bool {
+    pub(super) fn is_oow_limited_ack(
+        &mut self,
+        seg: &Segment<'_>,
+        now: Instant,
+        skipped: &mut u64,
+    ) -> bool {
         let carries_data = seg.end_seq != seg.seq && !seg.has(TcpFlags::SYN);
-        !carries_data && self.oow_rate_limited(now)
+        !carries_data && self.oow_rate_limited(now, skipped)
     }
 
     /// Tells the peer where we are, with DSACK if it repeats itself (`tcp_send_dupack`).

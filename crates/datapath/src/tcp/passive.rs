@@ -58,11 +58,9 @@ impl Connection {
         let end = self.rcv.nxt + self.rcv.wnd.min(65_535);
         let in_window = in_window(seg, self.rcv.nxt, end);
         if paws || tsecr || !in_window {
-            if tcp.flags.contains(TcpFlags::RST) {
-                // It is not answered.
-            } else if self.is_oow_limited_ack(seg, cx.now) {
-                cx.mib.ack_skipped_syn_recv += 1;
-            } else {
+            if !tcp.flags.contains(TcpFlags::RST)
+                && !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped_syn_recv)
+            {
                 self.send_request_ack(seg, cx);
             }
             if paws {
@@ -73,9 +71,7 @@ impl Connection {
             return RequestCheck::Drop;
         }
         if resets && seg.seq != self.rcv.nxt {
-            if self.oow_rate_limited(cx.now) {
-                cx.mib.ack_skipped_syn_recv += 1;
-            } else {
+            if !self.oow_rate_limited(cx.now, &mut cx.mib.ack_skipped_syn_recv) {
                 cx.mib.challenge_ack += 1;
                 self.send_request_ack(seg, cx);
             }
@@ -149,8 +145,7 @@ impl Connection {
 
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.
     fn answer_syn_again(&mut self, fast_open: bool, cx: &mut Cx<'_>) {
-        if self.oow_rate_limited(cx.now) {
-            cx.mib.ack_skipped_syn_recv += 1;
+        if self.oow_rate_limited(cx.now, &mut cx.mib.ack_skipped_syn_recv) {
             return;
         }
         if fast_open {

@@ -74,9 +74,7 @@ impl Connection {
         let stale = self.time_wait_paws_rejects(seg.tcp, cx.now);
         let end = self.rcv.nxt + self.rcv.tw_window;
         if stale || !super::passive::in_window(seg, self.rcv.nxt, end) {
-            if self.is_oow_limited_ack(seg, cx.now) {
-                cx.mib.ack_skipped_fin_wait2 += 1;
-            } else {
+            if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped_fin_wait2) {
                 self.send_ack(cx);
             }
             return;
@@ -131,9 +129,7 @@ impl Connection {
         if stale || seg.has(TcpFlags::ACK) {
             self.start_time_wait_timer(cx.now);
         }
-        if self.is_oow_limited_ack(seg, cx.now) {
-            cx.mib.ack_skipped_time_wait += 1;
-        } else {
+        if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped_time_wait) {
             self.send_ack(cx);
         }
     }

@@ -1,7 +1,7 @@
 //! Sending datagrams: the way there, segments, fragments (`udp_sendmsg`).
 
 use super::{IpcmCookie, LOOPBACK_MTU, truesize_of};
-use crate::fib::{Decision, Hop};
+use crate::fib::Decision;
 use crate::host::Host;
 use crate::host::socket::SocketError;
 use crate::node::SocketId;
@@ -88,8 +88,7 @@ impl Host {
     ) -> Result<Way, SocketError> {
         let ipv6 = remote.is_ipv6();
         let way = self.route_to(remote.ip());
-        let gateway = matches!(way, Decision::Forward(Hop { gateway: Some(_), .. }));
-        if way == Decision::NoRoute || gateway && cookie.dont_route && !ipv6 {
+        if way == Decision::NoRoute || cookie.dont_route && self.goes_by_gateway(remote.ip()) {
             return Err(SocketError::Unreachable);
         }
         let src = match cookie.source.unwrap_or(self.open_udp(id)?.local.ip()) {
@@ -147,12 +146,8 @@ impl Host {
         let owner = self.sockets.slot(id)?;
         let socket = self.udp_socket(id)?;
         let ipv6 = remote.is_ipv6();
-        let (tos, ttl) = match socket.ipv6 {
-            Some(own) if ipv6 => (own.traffic_class, socket.hop_limit),
-            _ if ipv6 => (socket.tos, socket.hop_limit),
-            _ => (socket.tos, socket.ttl),
-        };
-        let (tos, ttl) = (cookie.tos.unwrap_or(tos), cookie.ttl.unwrap_or(ttl));
+        let tos = cookie.tos.unwrap_or_else(|| socket.tos(ipv6));
+        let ttl = cookie.ttl.unwrap_or(if ipv6 { socket.hop_limit } else { socket.ttl });
         let mut network = network_header(way.src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv4(ip) = &mut network {
@@ -233,9 +228,7 @@ impl Host {
             return PathMtu { bytes: LOOPBACK_MTU, locked: false };
         };
         let mtu = self.ports[usize::from(hop.port)].config.mtu;
-        let believes =
-            matches!(discovery, PmtuDiscovery::Want | PmtuDiscovery::Do | PmtuDiscovery::Dont);
-        let told = if believes { self.path_mtu(now, remote) } else { None };
+        let told = if discovery.uses_path_mtu() { self.path_mtu(now, remote) } else { None };
         match told {
             Some(path) => PathMtu { bytes: path.bytes.min(mtu), ..path },
             None => PathMtu { bytes: mtu, locked: false },
