@@ -1,7 +1,9 @@
 //! What the arguments of system calls point at: addresses, memory, messages, entries of `poll`.
 
 use super::call::Fd;
-use crate::tcp::Payload;
+use super::errno::Errno;
+use super::number::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6};
+use crate::tcp::{IcmpError, Payload};
 use crate::units::Instant;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -126,6 +128,15 @@ pub struct ExtendedError {
     pub data: u32,
     /// It came over IPv6 (`IPV6_RECVERR`).
     pub ipv6: bool,
+}
+
+impl ExtendedError {
+    /// An ICMP message, and the error that it is.
+    pub(super) fn of_icmp(icmp: IcmpError, error: Errno) -> Self {
+        let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP } as u8;
+        let IcmpError { kind, code, ipv6, .. } = icmp;
+        Self { errno: error.number(), origin, kind, code, info: 0, data: 0, ipv6 }
+    }
 }
 
 /// One entry of `poll`.

@@ -82,17 +82,45 @@ impl StreamOptions {
             kept: std::collections::BTreeMap::new(),
         }
     }
+
+    /// `SO_DONTROUTE`.
+    pub fn dont_route(&self) -> bool {
+        self.kept.get(&(SOL_SOCKET, SO_DONTROUTE)).is_some_and(|on| *on != 0)
+    }
 }
 
-/// What is kept of an option's value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+/// What is kept of an option's value, and which are taken.
+#[derive(Clone, Copy)]
+pub(super) enum Kept {
     Number,
     /// Whether it is on.
     Switch,
+    /// 0 or 1.
+    Bit,
+    /// 0 to 255.
+    Byte,
+    /// 0 to 255, or -1 for 1.
+    Hops,
+    /// 0 and more.
+    Positive,
 }
 
-/// Options that can be set and read back, and change nothing in this world.
+impl Kept {
+    /// What is kept of a value.
+    pub fn of(self, value: i64) -> Result<i64, Errno> {
+        let taken = match self {
+            Self::Number => true,
+            Self::Switch => return Ok((value != 0).into()),
+            Self::Hops if value == -1 => return Ok(1),
+            Self::Bit => (0..=1).contains(&value),
+            Self::Byte | Self::Hops => (0..=255).contains(&value),
+            Self::Positive => value >= 0,
+        };
+        if taken { Ok(value) } else { Err(Errno::EINVAL) }
+    }
+}
+
+/// Options that can be set and read back, and but for `SO_DONTROUTE` change nothing in this world.
 const KEPT: [((i32, i32), Kept); 17] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch),

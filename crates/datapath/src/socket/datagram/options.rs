@@ -12,7 +12,7 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::options::{
-    IPV6_MIN_MTU, LINGER_LEN, number_of_length, path_mtu_discovery, pmtu_number, told_linger,
+    IPV6_MIN_MTU, Kept, LINGER_LEN, number_of_length, path_mtu_discovery, pmtu_number, told_linger,
 };
 use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
 use crate::units::{Duration, Instant};
@@ -74,22 +74,6 @@ impl Settings {
     }
 }
 
-/// What is kept of an option's value, and which are taken.
-#[derive(Clone, Copy)]
-enum Kept {
-    Number,
-    /// Whether it is on.
-    Switch,
-    /// 0 or 1.
-    Bit,
-    /// 0 to 255.
-    Byte,
-    /// 0 to 255, or -1 for 1.
-    Hops,
-    /// 0 and more.
-    Positive,
-}
-
 /// Options that can be set and read back, and what they are before. But for three of them (`SO_DONTROUTE`,
 /// `IPV6_DONTFRAG`, `IP_FREEBIND`) they change nothing in this world.
 const KEPT: [((i32, i32), Kept, i64); 38] = [
@@ -132,21 +116,6 @@ const KEPT: [((i32, i32), Kept, i64); 38] = [
     ((SOL_UDP, UDP_GRO), Kept::Switch, 0),
     ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number, 0),
 ];
-
-impl Kept {
-    /// What is kept of a value.
-    fn of(self, value: i64) -> Result<i64, Errno> {
-        let taken = match self {
-            Self::Number => true,
-            Self::Switch => return Ok((value != 0).into()),
-            Self::Hops if value == -1 => return Ok(1),
-            Self::Bit => (0..=1).contains(&value),
-            Self::Byte | Self::Hops => (0..=255).contains(&value),
-            Self::Positive => value >= 0,
-        };
-        if taken { Ok(value) } else { Err(Errno::EINVAL) }
-    }
-}
 
 /// A name of IPv6 that is another one's of IPv4: one option with two names.
 fn one_name(level: i32, name: i32) -> (i32, i32) {

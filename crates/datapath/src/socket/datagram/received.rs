@@ -6,9 +6,7 @@ use crate::packet::Body;
 use crate::socket::answer::{Data, Received, Return, SyscallResult};
 use crate::socket::argument::{Control, ExtendedError, Iov};
 use crate::socket::errno::Errno;
-use crate::socket::number::{
-    MSG_ERRQUEUE, MSG_TRUNC, SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, SO_EE_ORIGIN_LOCAL,
-};
+use crate::socket::number::{MSG_ERRQUEUE, MSG_TRUNC, SO_EE_ORIGIN_LOCAL};
 
 /// What a reader gets to see of a payload.
 fn fetched(body: &Body, iov: &Iov) -> Vec<u8> {
@@ -47,21 +45,15 @@ impl DatagramSocket {
     pub(super) fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
         let told = host.udp_take_icmp(id).unwrap_or_default().ok_or(Errno::EAGAIN)?;
-        let (origin, kind, code) = match told.icmp {
-            None => (SO_EE_ORIGIN_LOCAL, 0, 0),
-            Some(icmp) if icmp.ipv6 => (SO_EE_ORIGIN_ICMP6, icmp.kind, icmp.code),
-            Some(icmp) => (SO_EE_ORIGIN_ICMP, icmp.kind, icmp.code),
+        let errno = Errno::from(told.error);
+        let local = ExtendedError {
+            errno: errno.number(),
+            origin: SO_EE_ORIGIN_LOCAL as u8,
+            ..ExtendedError::default()
         };
-        let error = ExtendedError {
-            errno: Errno::from(told.error).number(),
-            origin: origin as u8,
-            kind,
-            code,
-            info: told.info,
-            data: 0,
-            // By the family of the socket, whatever it has spoken.
-            ipv6: self.ipv6,
-        };
+        let error = told.icmp.map_or(local, |icmp| ExtendedError::of_icmp(icmp, errno));
+        // By the family of the socket, whatever it has spoken.
+        let error = ExtendedError { info: told.info, ipv6: self.ipv6, ..error };
         let quoted = u64::from(told.payload.len);
         let cut = quoted > iov.len();
         let message = Received {

@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{Kept, kept, state_of};
+use super::{kept, state_of};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -57,10 +57,7 @@ impl Setter<'_> {
     }
 
     pub(super) fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
-        let value = match kept(level, name).ok_or(Errno::ENOPROTOOPT)? {
-            Kept::Number => value,
-            Kept::Switch => (value != 0).into(),
-        };
+        let value = kept(level, name).ok_or(Errno::ENOPROTOOPT)?.of(value)?;
         self.stream.options.kept.insert((level, name), value);
         Ok(())
     }

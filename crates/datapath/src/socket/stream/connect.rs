@@ -6,7 +6,7 @@ use crate::socket::answer::{Return, SyscallResult};
 use crate::socket::argument::Address;
 use crate::socket::call::{Fd, Progress};
 use crate::socket::errno::Errno;
-use crate::socket::{Sockets, family, number};
+use crate::socket::{Sockets, family};
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Payload};
@@ -81,8 +81,7 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        let dont_route = stream.options.kept.get(&(number::SOL_SOCKET, number::SO_DONTROUTE));
-        if dont_route.is_some_and(|on| *on != 0) && host.goes_by_gateway(remote.ip()) {
+        if stream.options.dont_route() && host.goes_by_gateway(remote.ip()) {
             return Err(Errno::ENETUNREACH);
         }
         let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());

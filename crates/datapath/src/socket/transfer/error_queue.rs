@@ -73,21 +73,11 @@ impl Sockets {
 
 /// An ICMP error about a SYN, with the part of its header that is always quoted: ports and number (RFC 792).
 fn error_of_connecting(stream: &Stream, told: ConnectError, iov: &Iov) -> Return {
-    let icmp = told.icmp;
-    let origin = if icmp.ipv6 { number::SO_EE_ORIGIN_ICMP6 } else { number::SO_EE_ORIGIN_ICMP };
-    let error = ExtendedError {
-        errno: Errno::from(told.error).number(),
-        origin: origin as u8,
-        kind: icmp.kind,
-        code: icmp.code,
-        info: 0,
-        data: 0,
-        ipv6: icmp.ipv6,
-    };
+    let error = ExtendedError::of_icmp(told.icmp, told.error.into());
     let mut quoted = [0; 8];
     quoted[..2].copy_from_slice(&told.local.port().to_be_bytes());
     quoted[2..4].copy_from_slice(&told.remote.port().to_be_bytes());
-    quoted[4..].copy_from_slice(&icmp.seq.0.to_be_bytes());
+    quoted[4..].copy_from_slice(&told.icmp.seq.0.to_be_bytes());
     let taken = iov.len().min(quoted.len() as u64);
     let cut = taken < quoted.len() as u64;
     let message = Received {
