@@ -325,6 +325,3 @@ impl fmt::Display for RuleError {
 }
 
 impl std::error::Error for RuleError {}
-
-#[cfg(test)]
-mod tests;

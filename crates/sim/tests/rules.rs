@@ -1,7 +1,11 @@
 //! Each kind of rule as a list of packets and what becomes of them.
 
-use super::*;
-use datapath::packet::{Body, Ecn, Ipv4, LinkHeader, Meta, Network, Tcp, TcpOptions, Transport};
+use datapath::packet::seq::Seq;
+use datapath::packet::{
+    Body, Ecn, Ipv4, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+};
+use datapath::units::{Duration, Instant};
+use sim::rules::{Direction, Rule, RuleVerdict, Rules};
 
 fn rules(texts: &[&str]) -> Rules {
     let parsed: Vec<Rule> = texts.iter().map(|text| text.parse().expect("a rule")).collect();
