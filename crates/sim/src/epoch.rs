@@ -219,7 +219,7 @@ impl Partition {
 
     #[inline]
     pub fn do_entry(&mut self, entry: Entry) {
-        self.rank = self.rank.max(Rank::of_event(self.run, entry.id().number()));
+        self.rank.comes_to_event(self.run, entry.id().number());
         self.handle(entry);
     }
 }

@@ -50,6 +50,15 @@ impl Rank {
         Self { shorter: u32::MAX, id: u64::from(run) << 32 | u64::from(id) }
     }
 
+    /// Event number `id` in run number `run` follows, unless a later one has been.
+    #[inline]
+    pub fn comes_to_event(&mut self, run: u32, id: u32) {
+        let event = Self::of_event(run, id);
+        if self.shorter < event.shorter || self.id < event.id {
+            *self = event;
+        }
+    }
+
     /// That of whoever hears what became ready in this turn.
     #[inline]
     pub fn of_notification(self) -> Self {

@@ -5,10 +5,11 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{Link, LinkId, NodeId, Transmission};
+use crate::log::{Log, Turn};
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
 use datapath::node::Port;
-use datapath::packet::Memory;
+use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 
@@ -18,7 +19,6 @@ impl Partition {
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
-        self.show_sent(link_id, id);
         let now = self.now;
         let state = &mut self.nodes[node.0 as usize];
         let link = &mut self.links[link_id.0 as usize];
@@ -26,6 +26,7 @@ impl Partition {
         if packet.meta.gso_segs > 1 && link.segments_super_packets {
             return self.segment_onto_link(node, port, link_id, id);
         }
+        show_sent(&mut self.log, Turn { at: now, rank: self.rank }, link_id, link, packet);
         self.stats.note_sent(packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
@@ -44,6 +45,7 @@ impl Partition {
     fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
         let whole = self.pool.take(id);
         let count = whole.segment_count();
+        let turn = self.turn();
         for index in 0..count {
             let id = self.pool.reserve();
             let segment = self.pool.get_mut(id);
@@ -54,10 +56,10 @@ impl Partition {
                 segment.meta.truesize = whole.meta.truesize;
                 return self.put_on_link(node, port, id);
             }
-            self.show_sent(link_id, id);
-            let segment = self.pool.get_mut(id);
+            let link = &mut self.links[link_id.0 as usize];
+            show_sent(&mut self.log, turn, link_id, link, segment);
             self.stats.note_sent(segment);
-            let transmission = self.links[link_id.0 as usize].transmit_segment(self.now, segment);
+            let transmission = link.transmit_segment(self.now, segment);
             self.send_off(node, link_id, id, transmission);
         }
     }
@@ -120,28 +122,22 @@ impl Partition {
             }
         }
     }
+}
 
-    /// Shows a packet that is put on a link to those who want to see it; not what the device is going to cut.
-    #[inline]
-    fn show_sent(&mut self, link: LinkId, id: PacketId) {
-        if self.log.interest.sent || self.links[link.0 as usize].watchers.is_some() {
-            self.show_sent_to_some(link, id);
-        }
+/// Shows a packet that is put on a link to those who want to see it.
+#[inline]
+fn show_sent(log: &mut Log, turn: Turn, id: LinkId, link: &mut Link, packet: &Packet) {
+    if log.interest.sent || link.watchers.is_some() {
+        show_sent_to_some(log, turn, id, link, packet);
     }
+}
 
-    #[inline(never)]
-    fn show_sent_to_some(&mut self, link: LinkId, id: PacketId) {
-        let Link { segments_super_packets, watchers, .. } = &mut self.links[link.0 as usize];
-        let packet = self.pool.get(id);
-        if packet.meta.gso_segs > 1 && *segments_super_packets {
-            return;
-        }
-        if let Some(watchers) = watchers {
-            watchers.0.iter_mut().for_each(|watcher| watcher.sent(self.now, packet));
-        }
-        if self.log.interest.sent {
-            let turn = self.turn();
-            self.log.note_sent(turn, link, self.pool.get(id));
-        }
+#[inline(never)]
+fn show_sent_to_some(log: &mut Log, turn: Turn, id: LinkId, link: &mut Link, packet: &Packet) {
+    if let Some(watchers) = &mut link.watchers {
+        watchers.0.iter_mut().for_each(|watcher| watcher.sent(turn.at, packet));
+    }
+    if log.interest.sent {
+        log.note_sent(turn, id, packet);
     }
 }
