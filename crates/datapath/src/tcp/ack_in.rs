@@ -14,7 +14,7 @@ mod window;
 
 pub(super) use event::{AckEvent, AckFlags};
 
-use super::cc::{Ack, AckEventFlags, CongestionControl};
+use super::cc::{Ack, AckEventFlags, CongestionControl, Hystart};
 use super::input::Segment;
 use super::rate::RateSample;
 use super::recovery::Rexmit;
@@ -299,8 +299,26 @@ impl Connection {
             if core::mem::take(&mut self.window.wants_reduction) {
                 self.enter_cwr(cx);
             }
+            if self.window.hystart != Hystart::default() {
+                self.count_hystart(cx);
+            }
         }
         self.update_pacing_rate();
+    }
+
+    /// Slow start has been ended; the threshold is the window at which it was.
+    #[cold]
+    fn count_hystart(&mut self, cx: &mut Cx<'_>) {
+        let Hystart { train, delay } = core::mem::take(&mut self.window.hystart);
+        let cwnd = u64::from(self.window.snd_ssthresh);
+        if train {
+            cx.mib.hystart_train_detect += 1;
+            cx.mib.hystart_train_cwnd += cwnd;
+        }
+        if delay {
+            cx.mib.hystart_delay_detect += 1;
+            cx.mib.hystart_delay_cwnd += cwnd;
+        }
     }
 
     /// What the congestion module may read after `event.view`, which is made anew if it is not true any more.

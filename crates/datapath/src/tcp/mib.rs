@@ -197,8 +197,14 @@ counters! {
         win_probe = "TcpExtTCPWinProbe";
         /// Keepalive probes.
         keep_alive = "TcpExtTCPKeepAlive";
-        /// HyStart exits by ACK train or delay.
-        hystart_exits = "TcpExtTCPHystartDetect";
+        /// Times that HyStart ended slow start because a train of ACKs was as long as the path.
+        hystart_train_detect = "TcpExtTCPHystartTrainDetect";
+        /// The sum of the windows then, segments.
+        hystart_train_cwnd = "TcpExtTCPHystartTrainCwnd";
+        /// Times that HyStart ended slow start because the round trip had become longer.
+        hystart_delay_detect = "TcpExtTCPHystartDelayDetect";
+        /// The sum of the windows then, segments.
+        hystart_delay_cwnd = "TcpExtTCPHystartDelayCwnd";
         /// Connections given up by timeout.
         abort_on_timeout = "TcpExtTCPAbortOnTimeout";
         /// Connections reset because data came after close.

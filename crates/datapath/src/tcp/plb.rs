@@ -54,11 +54,11 @@ impl Connection {
             }
             self.plb.pause_until = None;
         }
-        if self.rethink_txhash() {
-            self.plb.rounds = 0;
-            self.totals.plb_rehash = self.totals.plb_rehash.saturating_add(1);
-            cx.mib.plb_rehash += 1;
-        }
+        // Counted where the socket keeps its hash (`SO_TXREHASH`), too.
+        self.rethink_txhash();
+        self.plb.rounds = 0;
+        self.totals.plb_rehash = self.totals.plb_rehash.saturating_add(1);
+        cx.mib.plb_rehash += 1;
     }
 
     /// A timeout has drawn another hash already: what is known of the path holds no more, and for a

@@ -121,6 +121,7 @@ impl Cdg {
             self.last_ack = now;
             if (now.wrapping_sub(self.train_began.wrapping_add(one_way)) as i32) > 0 {
                 window.snd_ssthresh = window.snd_cwnd.max(2);
+                window.hystart.train = true;
                 return;
             }
         }
@@ -130,6 +131,7 @@ impl Cdg {
             let threshold = self.delay_min.saturating_add(self.delay_min / 8).max(SHORTEST);
             if delay > threshold {
                 window.snd_ssthresh = window.snd_cwnd.max(2);
+                window.hystart.delay = true;
             }
         }
     }

@@ -148,8 +148,9 @@ impl CongestionControl for Dctcp {
         let delivered = ack.delivered.wrapping_sub(self.old_delivered);
         let marked = ack.delivered_ce.wrapping_sub(self.old_delivered_ce);
         self.alpha = self.next_alpha(delivered, marked);
-        let share = (u64::from(marked) << 8) / u64::from(delivered.max(1));
-        window.marked_round = Some(share as u32);
+        if delivered > 0 {
+            window.marked_round = Some(((u64::from(marked) << 8) / u64::from(delivered)) as u32);
+        }
         self.observe_anew(ack);
     }
 
@@ -276,6 +277,17 @@ mod tests {
     }
 
     /// 4780566784 and its revert 343dfaa198: half of the ACKs marked must not shrink a window of
+    #[test]
+    fn a_window_that_delivers_nothing_is_no_round_trip_of_load_balancing() {
+        let mut module = dctcp(4, 1024);
+        let mut window = Window::new(10);
+        for (delivered, round) in [(4, Some(0)), (4, None), (6, Some(0))] {
+            let ack = Ack { delivered, ..ack_at(0) };
+            module.in_ack_event(&mut window, &ack, AckEventFlags::default());
+            assert_eq!(window.marked_round.take(), round, "{delivered}");
+        }
+    }
+
     /// 80 to the minimum within 11 ACKs; the machine asks for the threshold once a window.
     #[test]
     fn acks_with_echo_leave_the_window_alone() {

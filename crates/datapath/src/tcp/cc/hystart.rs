@@ -1,6 +1,6 @@
 //! HyStart: leaving slow start before the queue overflows (Ha and Rhee 2008, `hystart_update`).
 
-use super::{Ack, Window};
+use super::{Ack, Hystart, Window};
 use crate::packet::seq::Seq;
 
 /// HyStart's state (its part of `struct bictcp`).
@@ -58,6 +58,7 @@ impl HyStart {
         if train || late {
             self.found = true;
             window.snd_ssthresh = window.snd_cwnd;
+            window.hystart = Hystart { train, delay: late };
         }
     }
 

@@ -58,7 +58,7 @@ pub use scalable::Scalable;
 pub use vegas::{Vegas, VegasInfo};
 pub use veno::Veno;
 pub use westwood::Westwood;
-pub use window::{INFINITE_SSTHRESH, Window};
+pub use window::{Hystart, INFINITE_SSTHRESH, Window};
 pub use yeah::Yeah;
 
 use crate::packet::seq::Seq;

@@ -41,6 +41,8 @@ pub struct Window {
     /// The module asks for a reduction with this ACK, as if the network had marked something
     /// (`tcp_enter_cwr`). TCP takes it back when it has begun.
     pub wants_reduction: bool,
+    /// HyStart has ended slow start with this ACK, at a window of `snd_ssthresh`. TCP counts it.
+    pub hystart: Hystart,
     /// A round trip is over: which share of its packets was marked, in 1/256, for protective load
     /// balancing (`tcp_plb_update_state`). TCP takes it.
     pub marked_round: Option<u32>,
@@ -50,6 +52,15 @@ pub struct Window {
     pub app_limited: Option<u32>,
     /// State of the congestion machine.
     pub ca_state: CaState,
+}
+
+/// By what HyStart has seen that slow start is over (`LINUX_MIB_TCPHYSTART…`); by both at once, perhaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Hystart {
+    /// A train of ACKs was as long as the path.
+    pub train: bool,
+    /// The round trip had become longer.
+    pub delay: bool,
 }
 
 impl Window {
@@ -69,6 +80,7 @@ impl Window {
             pacing_rate: u64::MAX,
             needs_pacing: false,
             wants_reduction: false,
+            hystart: Hystart::default(),
             marked_round: None,
             app_limited: Some(BUBBLE),
             ca_state: CaState::Open,
