@@ -17,7 +17,7 @@ pub(super) use event::{AckEvent, AckFlags};
 use super::cc::{Ack, AckEventFlags, CongestionControl, Hystart};
 use super::input::Segment;
 use super::rate::RateSample;
-use super::recovery::Rexmit;
+use super::recovery::{Rexmit, Rto};
 use super::{Connection, Cx};
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
@@ -216,7 +216,7 @@ impl Connection {
             let event = &mut self.ack_event(ack);
             self.sacktag_write_queue(sacks, event, cx);
             if event.sacked.delivered > 0 && self.config.profile.counts_old_sacks {
-                self.count_delivered(event.sacked.delivered, false, cx);
+                self.count_delivered(event.sacked.delivered, event.flags.ece, cx);
             }
             let rexmit = self.fastretrans_alert(0, event, cx);
             self.newly_delivered(event, cx);
@@ -276,7 +276,7 @@ impl Connection {
 
     /// `tcp_set_xmit_timer`.
     fn set_xmit_timer(&mut self, now: Instant) {
-        if !self.schedule_loss_probe(true, now) {
+        if !self.schedule_loss_probe(Rto::BeginsAnew, now) {
             self.rearm_rto(now);
         }
     }

@@ -3,6 +3,7 @@
 use super::cc::{CongestionControl, CwndEvent};
 use super::mtu_probe::Probing;
 pub(super) use super::recovery::Push;
+use super::recovery::Rto;
 use super::skb::SkbId;
 use super::timer::Timer;
 use super::write::nagle;
@@ -106,7 +107,7 @@ impl Connection {
                 self.rec.prr_out += sent;
             }
             if !push.is_forced() {
-                self.schedule_loss_probe(false, cx.now);
+                self.schedule_loss_probe(Rto::Runs, cx.now);
             }
             return false;
         }

@@ -6,6 +6,7 @@ use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use crate::tcp::cc::{AckSample, CongestionControl};
 use crate::tcp::input::Segment;
+use crate::tcp::recovery::SeenBy;
 use crate::tcp::skb::{Skb, SkbId, tag};
 use crate::tcp::{Connection, Cx};
 use crate::units::Instant;
@@ -209,7 +210,7 @@ impl Connection {
             && reord.before(event.prior_highest)
         {
             // A hole that was never retransmitted got filled.
-            self.check_sack_reordering(reord, false, cx);
+            self.check_sack_reordering(reord, SeenBy::Sack, cx);
         }
     }
 }

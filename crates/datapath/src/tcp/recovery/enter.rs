@@ -1,14 +1,15 @@
 //! Into CWR, Recovery and Loss: what is remembered, marked and reduced on the way.
 
 use crate::profile::{LossDetection, Reduction};
+use crate::tcp::ack_in::AckFlags;
 use crate::tcp::cc::{CongestionControl, CwndEvent};
 use crate::tcp::skb::{SkbId, tag};
 use crate::tcp::{Connection, Cx};
 use crate::trace::{CaState, Cause, EventKind};
 
 impl Connection {
-    /// `tcp_enter_recovery`.
-    pub(in crate::tcp) fn enter_recovery(&mut self, ece: bool, cx: &mut Cx<'_>) {
+    /// `tcp_enter_recovery`. `flags`: of the ACK that told of the loss; none if a timer did.
+    pub(in crate::tcp) fn enter_recovery(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         if self.is_sack() {
             cx.mib.sack_recovery += 1;
         } else {
@@ -17,7 +18,7 @@ impl Connection {
         self.rec.prior_ssthresh = None;
         self.init_undo();
         if !self.window.in_cwnd_reduction() {
-            if !ece {
+            if !flags.ece {
                 self.rec.prior_ssthresh = Some(self.current_ssthresh());
             }
             self.init_cwnd_reduction(cx);

@@ -8,6 +8,15 @@ use crate::profile::LossDetection;
 use crate::trace::Cause;
 use crate::units::Instant;
 
+/// Where an episode of recovery stands when losses are looked for (`fast_rexmit` of `tcp_update_scoreboard`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Episode {
+    /// It has just begun.
+    Begins,
+    /// It has begun with an ACK before this one.
+    GoesOn,
+}
+
 impl Connection {
     /// The profile's own rule is FACK; if not, RACK was switched off.
     fn is_fack_profile(&self) -> bool {
@@ -65,12 +74,12 @@ impl Connection {
     }
 
     /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`); at least the
-    /// head if recovery has just begun.
-    pub(super) fn update_scoreboard(&mut self, just_begun: bool, cx: &mut Cx<'_>) {
+    /// head if recovery begins.
+    pub(super) fn update_scoreboard(&mut self, episode: Episode, cx: &mut Cx<'_>) {
         if self.is_sack() && !self.is_fack_profile() {
             match self.rec.sacked_out.checked_sub(self.rec.reordering) {
                 Some(passed) => self.mark_below_sacked(passed, cx),
-                None if just_begun => self.mark_head_lost(1, cx),
+                None if episode == Episode::Begins => self.mark_head_lost(1, cx),
                 None => {}
             }
             return;

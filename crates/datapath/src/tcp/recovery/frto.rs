@@ -13,7 +13,7 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) -> Rexmit {
         let recovered = self.snd.una.at_or_after(self.rec.high_seq);
-        if flags.snd_una_advanced && self.try_undo_loss(false, cx) {
+        if flags.snd_una_advanced && self.try_undo_loss(cx) {
             return Rexmit::None;
         }
         if self.rec.frto
@@ -45,7 +45,8 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) -> Option<Rexmit> {
         // Step 3.b: data that was never retransmitted arrived; not all was lost.
-        if flags.orig_sack_acked && self.try_undo_loss(true, cx) {
+        if flags.orig_sack_acked {
+            self.undo_spurious_timeout(cx);
             return Some(Rexmit::None);
         }
         if self.snd.nxt.after(self.rec.high_seq) {

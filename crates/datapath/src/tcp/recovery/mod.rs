@@ -30,7 +30,8 @@ mod undo;
 pub(super) use rack::Rack;
 pub(super) use resend::Resent;
 pub(super) use sack_fast_path::SackFastPath;
-pub(super) use tlp::Push;
+pub(super) use tlp::{Push, Rto};
+pub(super) use undo::SeenBy;
 
 use super::ack_in::{AckEvent, AckFlags};
 use super::cc::{CongestionControl, CwndEvent, LostPacket};
@@ -42,6 +43,7 @@ use crate::packet::seq::Seq;
 use crate::profile::LossDetection;
 use crate::trace::{CaState, Cause, EventKind};
 use core::num::NonZeroU32;
+use fack::Episode;
 
 /// The scoreboard's counts and what the machine remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -155,7 +157,7 @@ impl Connection {
                     if !self.time_to_recover(cx) {
                         return Rexmit::None;
                     }
-                    self.enter_recovery(flags.ece, cx);
+                    self.enter_recovery(*flags, cx);
                 }
             }
             CaState::Loss => {
@@ -175,7 +177,7 @@ impl Connection {
             }
         }
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(false, cx);
+            self.update_scoreboard(Episode::GoesOn, cx);
         }
         Rexmit::Lost
     }
@@ -207,9 +209,9 @@ impl Connection {
         if self.mtu_probe_lost(cx) {
             return so_far;
         }
-        self.enter_recovery(flags.ece, cx);
+        self.enter_recovery(*flags, cx);
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(true, cx);
+            self.update_scoreboard(Episode::Begins, cx);
         }
         Rexmit::Lost
     }

@@ -167,7 +167,7 @@ impl Connection {
         self.rack_detect_loss(cx);
         if prior_in_flight != self.packets_in_flight() {
             if self.window.ca_state != CaState::Recovery {
-                self.enter_recovery(false, cx);
+                self.enter_recovery(AckFlags::default(), cx);
                 if !self.cc.has_cong_control() {
                     let lost = self.totals.lost.wrapping_sub(lost_before);
                     self.cwnd_reduction(1, lost, AckFlags::default());

@@ -5,6 +5,7 @@ use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
 use super::CaState;
 use super::shift::Shift;
+use super::undo::SeenBy;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
@@ -53,7 +54,7 @@ impl Connection {
         }
         self.rec.sack_cache = blocks.sorted;
         if self.window.ca_state != CaState::Loss || self.rec.undo_marker.is_some() {
-            self.check_sack_reordering(event.sacked.reord, false, cx);
+            self.check_sack_reordering(event.sacked.reord, SeenBy::Sack, cx);
         }
     }
 
@@ -116,10 +117,10 @@ impl Connection {
     ) -> Blocks {
         let mut blocks = Blocks::default();
         for (index, block) in wire.as_slice().iter().enumerate() {
-            let is_dsack = index == 0 && has_dsack;
-            if !self.sack_block_is_valid(*block, is_dsack) {
+            let kind = BlockKind::dsack_if(index == 0 && has_dsack);
+            if !self.sack_block_is_valid(*block, kind) {
                 let merely_old = event.ack != self.snd.una && !block.end.after(self.snd.una);
-                if !is_dsack && !merely_old {
+                if kind == BlockKind::Sack && !merely_old {
                     cx.mib.sack_discard += 1;
                 }
                 continue;
@@ -136,7 +137,7 @@ impl Connection {
             blocks.len += 1;
             match blocks.dsack {
                 Some(dsack) if dsack >= place => blocks.dsack = Some(dsack + 1),
-                None if is_dsack => blocks.dsack = Some(place),
+                None if kind == BlockKind::Dsack => blocks.dsack = Some(place),
                 _ => {}
             }
         }
@@ -144,7 +145,7 @@ impl Connection {
     }
 
     /// `tcp_is_sackblock_valid`.
-    fn sack_block_is_valid(&self, block: SackBlock, is_dsack: bool) -> bool {
+    fn sack_block_is_valid(&self, block: SackBlock, kind: BlockKind) -> bool {
         let SackBlock { start, end } = block;
         if end.after(self.snd.nxt) || !start.before(end) || !start.before(self.snd.nxt) {
             return false;
@@ -152,7 +153,8 @@ impl Connection {
         if start.after(self.snd.una) {
             return true;
         }
-        let Some(undo_marker) = self.rec.undo_marker.filter(|_| is_dsack) else { return false };
+        let BlockKind::Dsack = kind else { return false };
+        let Some(undo_marker) = self.rec.undo_marker else { return false };
         if end.after(self.snd.una) {
             return false;
         }
@@ -176,7 +178,7 @@ impl Connection {
         let mut index = 0;
         while index < blocks.len {
             let block = blocks.sorted[index];
-            let is_dsack = blocks.dsack == Some(index);
+            let kind = BlockKind::dsack_if(blocks.dsack == Some(index));
             let dsack = (blocks.dsack == Some(index + 1)).then(|| blocks.sorted[index + 1]);
             while let [old, later @ ..] = known
                 && old.start != old.end
@@ -186,13 +188,13 @@ impl Connection {
             }
             if let [old, later @ ..] = known
                 && old.start != old.end
-                && !is_dsack
+                && kind == BlockKind::Sack
                 && block.end.after(old.start)
             {
                 if block.start.before(old.start) {
                     at = self.skip_to(at, block.start);
                     let head = SackBlock { start: block.start, end: old.start };
-                    at = self.tag_range(at, head, dsack, false, event, cx);
+                    at = self.tag_range(at, head, dsack, BlockKind::Sack, event, cx);
                 }
                 if !block.end.after(old.end) {
                     index += 1;
@@ -201,7 +203,7 @@ impl Connection {
                 if let Some(dsack) = dsack.filter(|dsack| dsack.start.before(old.end)) {
                     // Passing over must not miss it (`tcp_maybe_skipping_dsack`).
                     at = self.skip_to(at, dsack.start);
-                    at = self.tag_range(at, dsack, None, true, event, cx);
+                    at = self.tag_range(at, dsack, None, BlockKind::Dsack, event, cx);
                 }
                 known = later;
                 if self.highest_sack_seq() != old.end {
@@ -221,7 +223,7 @@ impl Connection {
                 }
                 at = self.skip_to(at, block.start);
             }
-            at = self.tag_range(at, block, dsack, is_dsack, event, cx);
+            at = self.tag_range(at, block, dsack, kind, event, cx);
             index += 1;
         }
     }
@@ -252,7 +254,7 @@ impl Connection {
         from: Option<Seq>,
         range: SackBlock,
         dsack: Option<SackBlock>,
-        is_dsack: bool,
+        kind: BlockKind,
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Option<Seq> {
@@ -267,15 +269,15 @@ impl Connection {
                 seq.before(dsack.end) && self.match_to_sack(id, dsack) == Match::Inside
             });
             if came_twice {
-                self.tag_skb(id, true, event, cx);
+                self.tag_skb(id, BlockKind::Dsack, event, cx);
                 index += 1;
                 continue;
             }
-            match self.shift_sacked(index, range, is_dsack, event, cx) {
+            match self.shift_sacked(index, range, kind, event, cx) {
                 Shift::Joined => continue,
                 Shift::Passed => {}
                 Shift::Unfit => match self.match_to_sack(id, range) {
-                    Match::Inside => self.tag_skb(id, is_dsack, event, cx),
+                    Match::Inside => self.tag_skb(id, kind, event, cx),
                     Match::Outside => {}
                     Match::Refused => return Some(seq),
                 },
@@ -319,9 +321,9 @@ impl Connection {
     }
 
     /// Tags a whole record as SACKed.
-    fn tag_skb(&mut self, id: SkbId, is_dsack: bool, event: &mut AckEvent, cx: &mut Cx<'_>) {
+    fn tag_skb(&mut self, id: SkbId, kind: BlockKind, event: &mut AckEvent, cx: &mut Cx<'_>) {
         let skb = *self.queue.get(id);
-        if let Some(sacked) = self.tag_one(Tagged::whole(&skb), is_dsack, event, cx) {
+        if let Some(sacked) = self.tag_one(Tagged::whole(&skb), kind, event, cx) {
             if !skb.has(tag::SACKED) && sacked & tag::SACKED != 0 {
                 event.flags.delivered_bytes += skb.len();
             }
@@ -339,13 +341,13 @@ impl Connection {
     pub(super) fn tag_one(
         &mut self,
         range: Tagged,
-        is_dsack: bool,
+        kind: BlockKind,
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Option<u8> {
         let Tagged { seq, end_seq, pcount, sacked: before, sent_us } = range;
         let mut sacked = before;
-        if is_dsack && sacked & tag::EVER_RETRANS != 0 {
+        if kind == BlockKind::Dsack && sacked & tag::EVER_RETRANS != 0 {
             if self.rec.undo_retrans > 0
                 && self.rec.undo_marker.is_some_and(|marker| end_seq.after(marker))
             {
@@ -381,7 +383,7 @@ impl Connection {
                 self.rec.highest_sack = end_seq;
             }
         }
-        if is_dsack && sacked & tag::RETRANS != 0 {
+        if kind == BlockKind::Dsack && sacked & tag::RETRANS != 0 {
             sacked &= !tag::RETRANS;
             self.rec.retrans_out -= pcount;
         }
@@ -399,6 +401,21 @@ impl Connection {
             return sacked & !(tag::LOST | tag::RETRANS);
         }
         sacked & !tag::LOST
+    }
+}
+
+/// What a block of the SACK option tells of (`dup_sack`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockKind {
+    /// Data that waits beyond a hole.
+    Sack,
+    /// Data that came twice (RFC 2883).
+    Dsack,
+}
+
+impl BlockKind {
+    fn dsack_if(is_dsack: bool) -> Self {
+        if is_dsack { Self::Dsack } else { Self::Sack }
     }
 }
 

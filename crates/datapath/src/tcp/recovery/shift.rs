@@ -4,7 +4,7 @@
 use super::super::ack_in::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
-use super::scoreboard::Tagged;
+use super::scoreboard::{BlockKind, Tagged};
 use crate::packet::{SackBlock, TcpFlags};
 
 /// What became of a record that a SACK block touches.
@@ -48,7 +48,7 @@ impl Connection {
         &mut self,
         index: usize,
         range: SackBlock,
-        is_dsack: bool,
+        kind: BlockKind,
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Shift {
@@ -58,7 +58,8 @@ impl Connection {
             return Shift::Unfit;
         };
         // A retransmission that was never lost does not become plainly SACKed.
-        let odd = !is_dsack && skb.sacked & (tag::LOST | tag::RETRANS) == tag::RETRANS;
+        let odd =
+            kind == BlockKind::Sack && skb.sacked & (tag::LOST | tag::RETRANS) == tag::RETRANS;
         if odd || skb.is_pinned() || !skb.end_seq.after(self.snd.una) || !self.may_join(before) {
             return Shift::Unfit;
         }
@@ -77,7 +78,7 @@ impl Connection {
             sacked: skb.sacked,
             sent_us: skb.sent_us(),
         };
-        self.tag_one(moved, is_dsack, event, cx);
+        self.tag_one(moved, kind, event, cx);
         if !skb.has(tag::SACKED) {
             // The kernel looks at the record after it was cut: what is left of it counts.
             event.flags.delivered_bytes += skb.len() - part.len;

@@ -7,13 +7,19 @@ use super::{CaState, Resent};
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 
+/// Since when the retransmission timeout counts, before whose end a probe has to come (`advancing_rto` of
+/// `tcp_schedule_loss_probe`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tcp) enum Rto {
+    /// Since now: an ACK has brought progress.
+    BeginsAnew,
+    /// Since the oldest segment was sent.
+    Runs,
+}
+
 impl Connection {
     /// Arms the probe timer if a probe makes sense; true if so (`tcp_schedule_loss_probe`).
-    pub(in super::super) fn schedule_loss_probe(
-        &mut self,
-        advancing_rto: bool,
-        now: Instant,
-    ) -> bool {
+    pub(in super::super) fn schedule_loss_probe(&mut self, rto: Rto, now: Instant) -> bool {
         let early_retrans = self.config.sysctl.tcp_early_retrans;
         let makes_sense = self.config.profile.tail_loss_probe
             && matches!(early_retrans, 3 | 4)
@@ -35,8 +41,10 @@ impl Connection {
         } else {
             self.config.profile.timeout_init_ms * 1_000
         };
-        let rto_delta_us =
-            if advancing_rto { i64::from(self.rto) * 1_000 } else { self.rto_delta_us(now) };
+        let rto_delta_us = match rto {
+            Rto::BeginsAnew => i64::from(self.rto) * 1_000,
+            Rto::Runs => self.rto_delta_us(now),
+        };
         if rto_delta_us > 0 {
             timeout_us = timeout_us.min(u32::try_from(rto_delta_us).unwrap_or(u32::MAX));
         }

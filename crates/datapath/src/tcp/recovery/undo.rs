@@ -10,6 +10,15 @@ use super::rack::RECOVERY_PERSIST;
 use crate::packet::seq::Seq;
 use crate::trace::EventKind;
 
+/// What has shown that segments were reordered (`ts` of `tcp_check_sack_reordering`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum SeenBy {
+    /// SACK blocks, or an ACK for what was never sent again.
+    Sack,
+    /// The echo of a timestamp from before the retransmission.
+    Timestamps,
+}
+
 impl Connection {
     /// Every retransmission was needless, as far as can be known (`tcp_may_undo`).
     fn may_undo(&self) -> bool {
@@ -33,16 +42,19 @@ impl Connection {
         self.ack.rcv_tsecr.is_some_and(|echo| (echo.get().wrapping_sub(stamp) as i32) < 0)
     }
 
-    /// `tcp_undo_cwnd_reduction`.
-    fn undo_cwnd_reduction(&mut self, unmark_loss: bool, cx: &mut Cx<'_>) {
-        if unmark_loss {
-            for index in 0..self.queue.rtx_len() {
-                let id = self.queue.rtx_at(index).expect("within the queue");
-                self.queue.get_mut(id).sacked &= !tag::LOST;
-            }
-            self.rec.lost_out = 0;
-            self.rec.retransmit_hint = None;
+    /// Nothing is held to be lost any more (`tcp_undo_cwnd_reduction` with `unmark_loss`).
+    fn unmark_losses(&mut self) {
+        for index in 0..self.queue.rtx_len() {
+            let id = self.queue.rtx_at(index).expect("within the queue");
+            self.queue.get_mut(id).sacked &= !tag::LOST;
         }
+        self.rec.lost_out = 0;
+        self.rec.retransmit_hint = None;
+    }
+
+    /// Window and threshold are what they were before the episode (`tcp_undo_cwnd_reduction`). What was marked lost
+    /// stays so: see [`unmark_losses`](Self::unmark_losses).
+    fn undo_cwnd_reduction(&mut self, cx: &mut Cx<'_>) {
         if let Some(prior_ssthresh) = self.rec.prior_ssthresh {
             let ack = self.ack_view(cx.now);
             self.window.snd_cwnd = self.cc.undo_cwnd(&self.window, &ack);
@@ -77,7 +89,7 @@ impl Connection {
     pub(super) fn try_undo_recovery(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.may_undo() {
             let was_loss = self.window.ca_state == CaState::Loss;
-            self.undo_cwnd_reduction(false, cx);
+            self.undo_cwnd_reduction(cx);
             if was_loss {
                 cx.mib.loss_undo += 1;
             } else {
@@ -90,8 +102,7 @@ impl Connection {
         if self.non_sack_prevents_reopen() {
             return true;
         }
-        self.set_ca_state(CaState::Open, cx);
-        self.rec.is_sack_reneg = false;
+        self.reopen(cx);
         false
     }
 
@@ -102,30 +113,44 @@ impl Connection {
         }
         let persist = &mut self.rec.rack.reo_wnd_persist;
         *persist = (*persist + 1).min(RECOVERY_PERSIST);
-        self.undo_cwnd_reduction(false, cx);
+        self.undo_cwnd_reduction(cx);
         cx.mib.dsack_undo += 1;
         true
     }
 
-    /// A timeout was spurious (`tcp_try_undo_loss`). `frto`: F-RTO says so.
-    pub(super) fn try_undo_loss(&mut self, frto: bool, cx: &mut Cx<'_>) -> bool {
-        if !frto && !self.may_undo() {
+    /// Was the timeout spurious? Undoes it if so, and returns true (`tcp_try_undo_loss`).
+    pub(super) fn try_undo_loss(&mut self, cx: &mut Cx<'_>) -> bool {
+        if !self.may_undo() {
             return false;
         }
-        self.undo_cwnd_reduction(true, cx);
-        cx.mib.loss_undo += 1;
-        if frto {
-            cx.mib.spurious_rtos += 1;
-        }
-        self.retransmits = 0;
-        if self.non_sack_prevents_reopen() {
-            return true;
-        }
-        if frto || self.is_sack() {
-            self.set_ca_state(CaState::Open, cx);
-            self.rec.is_sack_reneg = false;
+        self.undo_loss(cx);
+        if !self.non_sack_prevents_reopen() && self.is_sack() {
+            self.reopen(cx);
         }
         true
+    }
+
+    /// F-RTO has found the timeout spurious (`tcp_try_undo_loss` with `frto_undo`).
+    pub(super) fn undo_spurious_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.undo_loss(cx);
+        cx.mib.spurious_rtos += 1;
+        if !self.non_sack_prevents_reopen() {
+            self.reopen(cx);
+        }
+    }
+
+    /// Takes a timeout back: neither losses nor a smaller window are left of it.
+    fn undo_loss(&mut self, cx: &mut Cx<'_>) {
+        self.unmark_losses();
+        self.undo_cwnd_reduction(cx);
+        cx.mib.loss_undo += 1;
+        self.retransmits = 0;
+    }
+
+    /// The episode is over.
+    fn reopen(&mut self, cx: &mut Cx<'_>) {
+        self.set_ca_state(CaState::Open, cx);
+        self.rec.is_sack_reneg = false;
     }
 
     /// A partial ACK in Recovery (`tcp_try_undo_partial`). True: the ACK needs nothing more.
@@ -140,7 +165,7 @@ impl Connection {
             return false;
         }
         // The hole was filled by the delayed original, not by a retransmission.
-        self.check_sack_reordering(prior_snd_una, true, cx);
+        self.check_sack_reordering(prior_snd_una, SeenBy::Timestamps, cx);
         if self.rec.retrans_out > 0 {
             // Clock out new data, but mark and retransmit no more.
             return true;
@@ -148,7 +173,8 @@ impl Connection {
         if !self.any_retrans_done() {
             self.rec.retrans_stamp = None;
         }
-        self.undo_cwnd_reduction(true, cx);
+        self.unmark_losses();
+        self.undo_cwnd_reduction(cx);
         cx.mib.partial_undo += 1;
         self.try_keep_open(cx);
         false
@@ -170,7 +196,7 @@ impl Connection {
     pub(in super::super) fn check_sack_reordering(
         &mut self,
         low_seq: Seq,
-        by_timestamps: bool,
+        seen_by: SeenBy,
         cx: &mut Cx<'_>,
     ) {
         let highest = self.highest_sack_seq();
@@ -184,10 +210,9 @@ impl Connection {
             self.rec.reordering = metric.div_ceil(mss).min(max);
         }
         self.totals.reord_seen += 1;
-        if by_timestamps {
-            cx.mib.ts_reorder += 1;
-        } else {
-            cx.mib.sack_reorder += 1;
+        match seen_by {
+            SeenBy::Timestamps => cx.mib.ts_reorder += 1,
+            SeenBy::Sack => cx.mib.sack_reorder += 1,
         }
     }
 
