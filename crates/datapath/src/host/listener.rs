@@ -441,41 +441,44 @@ impl Host {
         });
         // Nobody would send the SYN-ACK again: what is not taken now is forgotten.
         if self.connection_at(id).is_some_and(|tcp| tcp.state() == State::SynRecv) {
-            self.left_handshake(now, id, listener, true, false);
+            self.request_failed(id, listener);
         }
         self.check_listener(listener);
         true
     }
 
-    /// A connection has left the handshake, by success or failure.
-    pub(super) fn left_handshake(
-        &mut self,
-        now: Instant,
-        id: u32,
-        listener: u32,
-        failed: bool,
-        queued: bool,
-    ) {
+    /// A half-open connection is established: it waits to be accepted (`inet_csk_complete_hashdance`).
+    pub(super) fn request_finished(&mut self, id: u32, listener: u32) {
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        state.half_open = state.half_open.saturating_sub(1);
+        self.queue_connection(listener, id);
+    }
+
+    /// A half-open connection has come to nothing (`inet_csk_reqsk_queue_drop`).
+    pub(super) fn request_failed(&mut self, id: u32, listener: u32) {
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        state.half_open = state.half_open.saturating_sub(1);
+        self.forget_connection(id);
+    }
+
+    /// The handshake of a Fast Open, which waits to be accepted or was, is over (`reqsk_fastopen_remove`).
+    pub(super) fn fast_open_finished(&mut self, listener: u32) {
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        state.fast_open.unfinished = state.fast_open.unfinished.saturating_sub(1);
+    }
+
+    /// It has failed. Whose connection was accepted already goes on counting for a while: a simple defence against
+    /// spoofed SYNs with stolen cookies.
+    pub(super) fn fast_open_failed(&mut self, now: Instant, id: u32, listener: u32) {
         let accepted = match self.sockets.get(id) {
             Some(Socket::Tcp(TcpSocket::Connection(socket))) => socket.accepted,
             _ => false,
         };
-        let Some(state) = self.tcp_listener_mut(listener) else { return };
-        if queued {
-            let fast_open = &mut state.fast_open;
-            fast_open.unfinished = fast_open.unfinished.saturating_sub(1);
-            if failed && accepted {
-                // A simple defence against spoofed SYNs with stolen cookies.
-                fast_open.unfinished += 1;
-                fast_open.resets.push_back(now + RESET_COUNTS);
-            }
-            return;
+        if !accepted {
+            return self.fast_open_finished(listener);
         }
-        state.half_open = state.half_open.saturating_sub(1);
-        if failed {
-            self.forget_connection(id);
-        } else {
-            self.queue_connection(listener, id);
+        if let Some(state) = self.tcp_listener_mut(listener) {
+            state.fast_open.resets.push_back(now + RESET_COUNTS);
         }
     }
 

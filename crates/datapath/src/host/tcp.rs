@@ -449,7 +449,12 @@ impl Host {
             self.unhash(id, ends);
         }
         if let Some(listener) = listener {
-            self.left_handshake(now, id, listener, failed, queued);
+            match (queued, failed) {
+                (true, false) => self.fast_open_finished(listener),
+                (true, true) => self.fast_open_failed(now, id, listener),
+                (false, false) => self.request_finished(id, listener),
+                (false, true) => self.request_failed(id, listener),
+            }
         }
         if dead {
             self.forget_connection(id);

@@ -183,12 +183,9 @@ impl Connection {
 
     /// The ACK of our SYN-ACK: the codepoint that this arrived with, compared with the one it left
     /// with (RFC 9768 table 4 and section 3.2.2.3, `tcp_accecn_third_ack`).
-    pub(super) fn accurate_third_ack(&mut self, seg: &Segment<'_>, reads_option: bool) {
+    pub(super) fn accurate_third_ack(&mut self, seg: &Segment<'_>) {
         if self.ecn.acc.syn_acks > 2 {
             self.ecn.acc.fail |= fail::ACE_SEND;
-        }
-        if reads_option {
-            self.first_option(&seg.tcp.options.acc_ecn());
         }
         if seg.tcp.flags.contains(TcpFlags::SYN) {
             // Both opened at once: this is a SYN-ACK.
@@ -215,9 +212,12 @@ impl Connection {
         {
             // What the cookie remembers is ECN; of which kind, only Accurate ECN's ACK tells.
             self.enter_accurate(Ecn::NotEct, 1);
-            self.accurate_third_ack(seg, false);
+            self.accurate_third_ack(seg);
         } else if self.is_accurate() {
-            self.accurate_third_ack(seg, !fast_open);
+            if !fast_open {
+                self.first_option(&seg.tcp.options.acc_ecn());
+            }
+            self.accurate_third_ack(seg);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::input::Segment;
 use super::open::MSS_DEFAULT;
+use super::rcv_window::Truesize;
 use super::timer::{TIMEOUT_MIN, Timer};
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
@@ -102,7 +103,7 @@ impl Connection {
         self.ack.peers_label = super::txhash::flow_label_of(seg);
         self.ecn_check_ce(seg.ecn, cx);
         if seg.len >= GROW_MIN_LEN {
-            self.grow_window(seg, true);
+            self.grow_window(seg, Truesize::WithoutHead);
         }
     }
 

@@ -4,6 +4,7 @@
 use super::ack_in::AckVerdict;
 use super::output::Push;
 use super::passive::RequestCheck;
+use super::predict::Path;
 use super::state::State;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
@@ -130,14 +131,14 @@ impl Connection {
             return;
         }
         // A predicted one is valid.
-        let predicted = self.is_predicted(seg);
-        if !predicted
+        let path = self.path_of(seg);
+        if path == Path::Slow
             && (!seg.has(TcpFlags::ACK | TcpFlags::RST | TcpFlags::SYN) || !self.validate(seg, cx))
         {
             return;
         }
         // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
-        let is_only_data = predicted && seg.len > 0 && seg.tcp.ack == self.snd.una;
+        let is_only_data = path == Path::Fast && seg.len > 0 && seg.tcp.ack == self.snd.una;
         self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;
@@ -154,7 +155,7 @@ impl Connection {
             self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
-        if predicted && seg.len > 0 && !is_only_data {
+        if path == Path::Fast && seg.len > 0 && !is_only_data {
             self.predicted_data(seg, cx);
             return;
         }
@@ -180,12 +181,12 @@ impl Connection {
         if was_established {
             self.rcv_rtt_measure_ts(seg, cx.now);
         }
-        self.receive_payload(seg, predicted, cx);
+        self.receive_payload(seg, path, cx);
         if !is_only_data {
             self.data_snd_check(cx);
         }
         // A predicted pure ACK asks for no ACK, though it may have changed the codepoint.
-        if !predicted || seg.len > 0 {
+        if path == Path::Slow || seg.len > 0 {
             self.ack_snd_check(cx);
         }
     }
@@ -194,7 +195,7 @@ impl Connection {
     /// acknowledges it (`tcp_rcv_established`).
     fn predicted_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.rcv_rtt_measure_ts(seg, cx.now);
-        self.data_queue(seg, true, cx);
+        self.data_queue(seg, Path::Fast, cx);
         self.ack_in(seg, cx);
         if self.rare.is_some() {
             self.after_rare_ack(seg, cx);
@@ -215,7 +216,7 @@ impl Connection {
     }
 
     /// Payload and FIN in the states that may receive.
-    fn receive_payload(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
+    fn receive_payload(&mut self, seg: &Segment<'_>, path: Path, cx: &mut Cx<'_>) {
         match self.state {
             State::CloseWait | State::Closing | State::LastAck if !seg.seq.before(self.rcv.nxt) => {
             }
@@ -227,9 +228,9 @@ impl Connection {
                 if self.aborts_on(seg, cx) {
                     return;
                 }
-                self.data_queue(seg, false, cx);
+                self.data_queue(seg, Path::Slow, cx);
             }
-            State::Established => self.data_queue(seg, predicted, cx),
+            State::Established => self.data_queue(seg, path, cx),
             _ => {}
         }
     }

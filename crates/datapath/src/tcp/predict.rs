@@ -16,6 +16,15 @@ pub(super) struct Expected {
     flags: TcpFlags,
 }
 
+/// Which way a segment takes through the receiver (the two of `tcp_rcv_established`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// It was predicted: it needs no second look.
+    Fast,
+    /// All that it says is looked at.
+    Slow,
+}
+
 impl Connection {
     /// The next segment will have the window of the latest (`tcp_fast_path_on`).
     pub(super) fn predict(&mut self) {
@@ -39,8 +48,14 @@ impl Connection {
         }
     }
 
+    /// Which way the segment takes.
+    #[inline]
+    pub(super) fn path_of(&self, seg: &Segment<'_>) -> Path {
+        if self.is_predicted(seg) { Path::Fast } else { Path::Slow }
+    }
+
     /// The segment is the next one in order, and nothing in its header but its numbers is news.
-    pub(super) fn is_predicted(&self, seg: &Segment<'_>) -> bool {
+    fn is_predicted(&self, seg: &Segment<'_>) -> bool {
         let Some(expected) = self.expected else { return false };
         self.state == State::Established
             && seg.tcp.flags.without(TcpFlags::PSH) == expected.flags

@@ -11,6 +11,24 @@ use crate::units::Instant;
 /// `TCP_INIT_CWND`.
 const INIT_CWND: u32 = 10;
 
+/// What of a segment's memory is held against the growth of the window (`adjust` of `tcp_grow_window`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Truesize {
+    /// All of it.
+    Whole,
+    /// Not the head of a record whose payload lies in pages, for pages can be joined.
+    WithoutHead,
+}
+
+/// How the receiver's RTT was measured (`win_dep` of `tcp_rcv_rtt_update`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeasuredBy {
+    /// By the echo of a timestamp.
+    Timestamps,
+    /// By the time that a window's worth of data took.
+    Window,
+}
+
 impl Connection {
     /// Payload that fits in `space` bytes of memory (`tcp_win_from_space`).
     pub(super) fn win_from_space(&self, space: u32) -> u32 {
@@ -154,19 +172,19 @@ impl Connection {
         field
     }
 
-    /// Lets the window grow when data comes in full segments (`tcp_grow_window`). `adjust`: the
-    /// head of a record whose payload lies in pages does not count, for pages can be joined.
-    pub(super) fn grow_window(&mut self, seg: &Segment<'_>, adjust: bool) {
+    /// Lets the window grow when data comes in full segments (`tcp_grow_window`).
+    pub(super) fn grow_window(&mut self, seg: &Segment<'_>, counted: Truesize) {
         let limit = self.rcv.window_clamp.min(self.free_space());
         let Some(room) = limit.checked_sub(self.rcv.ssthresh).filter(|&room| room > 0) else {
             return;
         };
-        let truesize = match seg.memory {
-            memory if adjust && memory.is_paged() => seg.len,
-            Memory::Written if adjust => pages_for(seg.len),
+        let truesize = match (counted, seg.memory) {
+            (Truesize::Whole, _) => seg.truesize(),
+            (Truesize::WithoutHead, memory) if memory.is_paged() => seg.len,
+            (Truesize::WithoutHead, Memory::Written) => pages_for(seg.len),
             // A FIN alone has no bytes in its head, either (`truesize_adjust`).
-            _ if adjust && seg.len == 0 => 0,
-            _ => seg.truesize(),
+            (Truesize::WithoutHead, _) if seg.len == 0 => 0,
+            (Truesize::WithoutHead, _) => seg.truesize(),
         };
         let increment = if self.win_from_space(truesize) <= seg.len {
             2 * self.opt.advmss
@@ -209,7 +227,7 @@ impl Connection {
         let delta_ms = self.ts_now(now).wrapping_sub(ts.echo);
         let least = u32::from(!self.config.profile.minds_unread);
         if delta_ms < i32::MAX as u32 / 1_000 && delta_ms.max(least) > 0 {
-            self.rcv_rtt_update(delta_ms.max(least) * 1_000, false);
+            self.rcv_rtt_update(delta_ms.max(least) * 1_000, MeasuredBy::Timestamps);
         }
     }
 
@@ -220,20 +238,20 @@ impl Connection {
                 return;
             }
             let delta = now.as_micros().saturating_sub(since_us).max(1);
-            self.rcv_rtt_update(delta as u32, true);
+            self.rcv_rtt_update(delta as u32, MeasuredBy::Window);
         }
         self.rcv.rtt_seq = self.rcv.nxt + self.rcv.wnd;
         self.rcv.rtt_time_us = Some(now.as_micros());
     }
 
-    /// `tcp_rcv_rtt_update`: smaller samples count at once, larger ones are smoothed in.
-    fn rcv_rtt_update(&mut self, sample_us: u32, by_window: bool) {
+    /// `tcp_rcv_rtt_update`: smaller samples count at once, larger ones of timestamps are smoothed in.
+    fn rcv_rtt_update(&mut self, sample_us: u32, by: MeasuredBy) {
         let old = self.rcv.rtt_us_8;
         let sample_8 = sample_us << 3;
         let waits = self.config.profile.minds_unread && self.rcv.nxt != self.rcv.copied_seq;
         if old == 0 || sample_8 < old {
             self.rcv.rtt_us_8 = sample_8;
-        } else if !by_window && !waits {
+        } else if by == MeasuredBy::Timestamps && !waits {
             // An echo of the distant past is a sample of many minutes: 32 bits wrap, as Linux's do.
             self.rcv.rtt_us_8 = (old - (old >> 3)).wrapping_add(sample_us);
         }

@@ -2,9 +2,12 @@
 //! (`tcp_data_queue`, `tcp_recvmsg`).
 
 use super::input::Segment;
+use super::predict::Path;
+use super::rcv_window::Truesize;
 use super::reassembly::{InOrder, OutOfOrder, Placed, Received};
 use super::sack_blocks::SackBlocks;
 use super::timer::Timer;
+use super::urgent::ReadLimit;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
@@ -194,12 +197,12 @@ impl Receive {
 
 impl Connection {
     /// Takes the payload and FIN of an acceptable segment (`tcp_data_queue`).
-    pub(super) fn data_queue(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
+    pub(super) fn data_queue(&mut self, seg: &Segment<'_>, path: Path, cx: &mut Cx<'_>) {
         if seg.seq == seg.end_seq {
             return;
         }
         // A duplicate that no ACK has told of is history, once a segment gets a second look.
-        if !predicted {
+        if path == Path::Slow {
             self.rcv.dsack = None;
         }
         if seg.seq == self.rcv.nxt {
@@ -208,7 +211,7 @@ impl Connection {
                 self.out_of_window();
                 return;
             }
-            self.queue_in_order(seg, predicted, cx);
+            self.queue_in_order(seg, path, cx);
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
@@ -224,7 +227,7 @@ impl Connection {
             if self.rcv.window() == 0 {
                 self.out_of_window();
             } else {
-                self.queue_in_order(seg, false, cx);
+                self.queue_in_order(seg, Path::Slow, cx);
             }
         } else {
             self.queue_out_of_order(seg, cx);
@@ -258,9 +261,9 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    /// What is predicted lies in memory that is reserved (`Connection::is_predicted`): nobody asks for room.
-    fn queue_in_order(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
-        if !predicted
+    /// What is predicted lies in memory that is reserved (`Connection::path_of`): nobody asks for room.
+    fn queue_in_order(&mut self, seg: &Segment<'_>, path: Path, cx: &mut Cx<'_>) {
+        if path == Path::Slow
             && !self.has_room()
             && !self.make_room(seg, cx)
             && self.refuse_for_memory(seg, cx)
@@ -285,7 +288,7 @@ impl Connection {
             }
         }
         self.drop_passed_blocks();
-        if !predicted {
+        if path == Path::Slow {
             self.predict_if_calm();
         }
         cx.ready |= SocketReady::READABLE;
@@ -370,13 +373,13 @@ impl Connection {
         }
         if self.is_sack() {
             if joined {
-                self.grow_window(seg, true);
+                self.grow_window(seg, Truesize::WithoutHead);
             }
             self.report_block(seg.seq, seg.end_seq, cx);
         }
         if done.placed == Placed::Kept {
             if self.is_sack() {
-                self.grow_window(seg, false);
+                self.grow_window(seg, Truesize::Whole);
             }
             self.rcv.rmem_alloc += done.charged;
         }
@@ -437,8 +440,10 @@ impl Connection {
     }
 
     fn read_with(&mut self, max: u64, memory: Option<&mut [u8]>, cx: &mut Cx<'_>) -> TcpRead {
-        let skipped = if self.rare.is_some() { self.limit_of_read(false) } else { (0, u32::MAX) };
-        let unread = u64::from(self.rcv.unread_bytes().min(skipped.1));
+        if self.rare.is_some() {
+            self.pass_urgent_byte();
+        }
+        let unread = u64::from(self.rcv.unread_bytes().min(self.limit_of_read().most));
         if unread == 0 {
             // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
             return if self.rcv.fin_received {
@@ -498,18 +503,16 @@ impl Connection {
 
     /// Bytes that a read of up to `max` would give, which stay (`MSG_PEEK`).
     pub fn peek(&mut self, max: u64) -> u64 {
-        let (skipped, limit) =
-            if self.rare.is_some() { self.limit_of_read(true) } else { (0, u32::MAX) };
-        let unread = self.rcv.unread_bytes().saturating_sub(skipped).min(limit);
+        let ReadLimit { skipped, most } = self.limit_of_read();
+        let unread = self.rcv.unread_bytes().saturating_sub(skipped).min(most);
         u64::from(unread).min(max)
     }
 
     /// The bytes that a read would give, which stay; gives their number.
     pub fn peek_into(&mut self, memory: &mut [u8]) -> u64 {
-        let (skipped, _) =
-            if self.rare.is_some() { self.limit_of_read(true) } else { (0, u32::MAX) };
+        let from = self.rcv.copied_seq + self.limit_of_read().skipped;
         let seen = self.peek(memory.len() as u64);
-        self.copy_received(self.rcv.copied_seq + skipped, &mut memory[..seen as usize]);
+        self.copy_received(from, &mut memory[..seen as usize]);
         seen
     }
 

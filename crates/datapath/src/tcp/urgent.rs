@@ -38,6 +38,20 @@ pub enum UrgentRead {
     Awaited,
 }
 
+/// How far a read may go before an urgent byte stops it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReadLimit {
+    /// Bytes to pass over first: the urgent byte, if the reader stands at it.
+    pub skipped: u32,
+    /// Bytes that it may take then.
+    pub most: u32,
+}
+
+impl ReadLimit {
+    /// No urgent byte is in the way.
+    const NONE: Self = Self { skipped: 0, most: u32::MAX };
+}
+
 impl Connection {
     /// What was just written ends with an urgent byte (`tcp_mark_urg`).
     pub(super) fn mark_urgent(&mut self) {
@@ -147,20 +161,23 @@ impl Connection {
         (ahead >= 0 && at.before(self.rcv.nxt)).then_some(ahead as u32)
     }
 
-    /// How far a read may go; an urgent byte that the reader stands at is passed over, unless it
-    /// lies in line. `look`: nothing is passed over for good.
-    pub(super) fn limit_of_read(&mut self, look: bool) -> (u32, u32) {
+    /// How far a read may go now.
+    #[inline]
+    pub(super) fn limit_of_read(&self) -> ReadLimit {
         match self.bytes_before_urgent() {
-            None => (0, u32::MAX),
-            Some(0) if self.config.socket.oob_inline => (0, u32::MAX),
-            Some(0) => {
-                if !look {
-                    self.skip_byte();
-                    self.urgent_passed();
-                }
-                (1, u32::MAX)
-            }
-            Some(ahead) => (0, ahead),
+            None => ReadLimit::NONE,
+            Some(0) if self.config.socket.oob_inline => ReadLimit::NONE,
+            Some(0) => ReadLimit { skipped: 1, ..ReadLimit::NONE },
+            Some(ahead) => ReadLimit { most: ahead, ..ReadLimit::NONE },
+        }
+    }
+
+    /// A reader that stands at the urgent byte passes it over, unless it lies in line.
+    #[cold]
+    pub(super) fn pass_urgent_byte(&mut self) {
+        if self.limit_of_read().skipped > 0 {
+            self.skip_byte();
+            self.urgent_passed();
         }
     }
 

@@ -105,7 +105,7 @@ impl Connection {
                     self.wait_for_space(bytes > left, mss, size_goal, cx);
                     self.snd.write_unfinished = copied;
                     if flags.zerocopy && !copied {
-                        self.end_zerocopy(false, cx);
+                        self.abort_zerocopy(cx);
                     }
                     return bytes - left;
                 }
@@ -135,11 +135,14 @@ impl Connection {
             }
         }
         self.snd.write_unfinished = false;
-        if flags.zerocopy {
-            self.end_zerocopy(copied, cx);
-        }
         if !copied {
+            if flags.zerocopy {
+                self.abort_zerocopy(cx);
+            }
             return 0;
+        }
+        if flags.zerocopy {
+            self.end_zerocopy(cx);
         }
         if flags.end_of_record
             && let Some(tail) = self.queue.unsent_tail()

@@ -96,22 +96,29 @@ impl Connection {
         zerocopy.held.push_back(Held { first: next, count: 1, bytes, begin, end: None });
     }
 
-    /// The write is over. `taken`: some of it was.
+    /// The write is over, and some of it was taken.
     #[cold]
-    pub(crate) fn end_zerocopy(&mut self, taken: bool, cx: &mut Cx<'_>) {
+    pub(crate) fn end_zerocopy(&mut self, cx: &mut Cx<'_>) {
+        if core::mem::take(&mut self.rare().zerocopy.writing) {
+            self.zerocopy_acked(cx);
+        }
+    }
+
+    /// The write is over, and nothing of it was taken: as if it had never been (`msg_zerocopy_put_abort`).
+    #[cold]
+    pub(super) fn abort_zerocopy(&mut self, cx: &mut Cx<'_>) {
         let zerocopy = &mut self.rare().zerocopy;
-        if !core::mem::take(&mut zerocopy.writing) {
+        if !zerocopy.writing {
             return;
         }
-        if !taken && let Some(last) = zerocopy.held.back_mut() {
-            // As if it had never been (`msg_zerocopy_put_abort`).
+        if let Some(last) = zerocopy.held.back_mut() {
             zerocopy.next = zerocopy.next.wrapping_sub(1);
             last.count -= 1;
             if last.count == 0 {
                 zerocopy.held.pop_back();
             }
         }
-        self.zerocopy_acked(cx);
+        self.end_zerocopy(cx);
     }
 
     /// A zero-copy write is going on, and has been since before it had to wait.

@@ -32,7 +32,8 @@ impl Connection {
         conn.sync_mss();
         // By a window that was not chosen yet (`tcp_connect_init`).
         conn.initialize_rcv_mss();
-        conn.choose_initial_window(mss, true);
+        let may_scale = true; // The SYN-ACK will tell whether the peer does.
+        conn.choose_initial_window(mss, may_scale);
         conn.rec.retrans_stamp = conn.stamp(cx.now);
         cx.mib.active_opens += 1;
         let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);

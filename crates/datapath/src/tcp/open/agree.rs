@@ -8,8 +8,8 @@ use crate::tcp::{Connection, Cx};
 use core::num::NonZeroU32;
 
 impl Connection {
-    /// Window and scale to offer in the handshake; `scales`: the peer may (`tcp_select_initial_window`).
-    pub(super) fn choose_initial_window(&mut self, mss: u32, scales: bool) {
+    /// Window and scale to offer in the handshake; `may_scale`: the peer has not said that it cannot (`tcp_select_initial_window`).
+    pub(super) fn choose_initial_window(&mut self, mss: u32, may_scale: bool) {
         let route = self.route_metrics();
         let sysctl = &self.config.sysctl;
         let full = self.full_space();
@@ -32,7 +32,7 @@ impl Connection {
             self.rcv.wnd = self.rcv.wnd.min(segments.get().saturating_mul(mss));
         }
         self.opt.rcv_wscale = 0;
-        if sysctl.tcp_window_scaling != 0 && scales {
+        if sysctl.tcp_window_scaling != 0 && may_scale {
             let largest =
                 space.max(sysctl.tcp_rmem[2]).max(self.config.profile.rmem_max).min(clamp);
             let scale = largest.max(1).ilog2().saturating_sub(15);
