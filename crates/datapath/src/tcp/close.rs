@@ -1,9 +1,9 @@
 //! The end of a connection: shutdown, close, reset, failure (`tcp_shutdown`, `tcp_close`, `tcp_done`).
 
+use super::nagle::Nonagle;
 use super::skb::Skb;
 use super::state::State;
 use super::timer::{Pending, Timer};
-use super::write::nagle;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
 use crate::packet::TcpFlags;
@@ -156,7 +156,7 @@ impl Connection {
             self.snd.wmem_queued += overhead;
         }
         self.snd.write_seq += 1;
-        self.push_pending_frames(nagle::OFF, cx);
+        self.push_pending_frames(Nonagle::OFF, cx);
     }
 
     /// The connection is over (`tcp_done`).

@@ -10,7 +10,7 @@
 //! | `challenge` | answers to what may be an attack |
 //! | `receive`, `reassembly`, `sack_blocks` | what a segment brings; the receive queues; what tells of holes |
 //! | `rcv_window`, `ack_out` | the window, autotuning; when to acknowledge |
-//! | [`write`], `output`, `transmit` | the application's writes; what may be sent; headers |
+//! | [`write`], `output`, `nagle`, `transmit` | the application's writes; what may be sent; small segments; headers |
 //! | `close` | shutdown, close, reset, failure |
 //! | `recovery` | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
@@ -46,6 +46,7 @@ mod input;
 pub mod md5;
 pub mod mib;
 mod mtu_probe;
+mod nagle;
 mod open;
 pub mod options;
 mod output;
@@ -209,8 +210,8 @@ struct Send {
     handed_down: u32,
     /// Limit of queued memory (`sk_sndbuf`).
     sndbuf: u32,
-    /// Nagle switches, see [`write::nagle`].
-    nonagle: u8,
+    /// Nagle's switches.
+    nonagle: nagle::Nonagle,
     /// The writer waits for space (`SOCK_NOSPACE`).
     no_space: bool,
     /// The latest write was cut short, and the next one continues it.

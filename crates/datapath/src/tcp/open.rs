@@ -12,6 +12,7 @@ use super::ack_out::AckState;
 use super::cc::{AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
 use super::ecn::EcnState;
 use super::info::Chrono;
+use super::nagle::Nonagle;
 use super::options::{Negotiated, TCP_HEADER_LEN};
 use super::rare::Rare;
 use super::rate::RateState;
@@ -65,7 +66,7 @@ impl Connection {
         if ends.route != RouteMetrics::default() {
             rare = Some(Box::new(Rare { route: ends.route, ..Rare::default() }));
         }
-        let nonagle = super::write::nagle::asked(&config);
+        let nonagle = Nonagle::asked(&config);
         let (shut_read, shut_write) = (config.socket.shut_read, config.socket.shut_write);
         let pingpong = if config.socket.delays_acks { u8::MAX } else { 0 };
         let mut window = Window::new(init_cwnd);

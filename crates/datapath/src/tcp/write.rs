@@ -1,6 +1,7 @@
 //! The application's writes: how bytes become skb records (`tcp_sendmsg_locked`).
 
 use super::bytes::Payload;
+use super::nagle::Nonagle;
 use super::open::MSS_DEFAULT;
 use super::output::Push;
 use super::skb::Skb;
@@ -10,22 +11,6 @@ use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 
 mod memory;
-
-/// Nagle's switches (`tp->nonagle`).
-pub(super) mod nagle {
-    /// `TCP_NODELAY`.
-    pub const OFF: u8 = 1;
-    /// `TCP_CORK`, `MSG_MORE`.
-    pub const CORK: u8 = 2;
-    /// Push once, whatever Nagle says.
-    pub const PUSH: u8 = 4;
-
-    /// What the options of a new connection ask for.
-    pub fn asked(config: &crate::tcp::TcpConfig) -> u8 {
-        let cork = if config.socket.cork { CORK } else { 0 };
-        if config.nodelay { OFF | cork } else { cork }
-    }
-}
 
 /// How bytes are written (`MSG_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -47,6 +32,42 @@ pub struct WriteFlags {
     pub timestamping: u32,
 }
 
+/// One write on its way into the send queue (the local variables of `tcp_sendmsg_locked`).
+struct Write<'a> {
+    payload: Payload<'a>,
+    flags: WriteFlags,
+    /// Bytes of one segment (`mss_now`).
+    mss: u32,
+    /// Bytes that one record should hold.
+    size_goal: u32,
+    /// Bytes that this call has put into the queue.
+    done: u64,
+    /// Some were put there, perhaps by the call before, which this one continues (`copied`).
+    copied: bool,
+}
+
+impl Write<'_> {
+    fn left(&self) -> u64 {
+        self.payload.len() - self.done
+    }
+
+    /// Bytes that are done of the piece of memory that is written from.
+    fn done_of_piece(&self) -> u64 {
+        self.done.checked_rem(self.flags.piece.into()).unwrap_or(self.done)
+    }
+}
+
+/// Why what was written is pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndOfWrite {
+    /// It is all of a write.
+    Complete,
+    /// The writer says that more follows soon (`MSG_MORE`).
+    MoreFollows,
+    /// The writer waits for space.
+    Waits,
+}
+
 impl Connection {
     /// Writes up to `bytes` bytes; returns how many were taken. What was not taken waits for
     /// [`WRITABLE`](crate::node::SocketReady::WRITABLE), and the next write continues this one. `more`: `MSG_MORE`.
@@ -64,82 +85,115 @@ impl Connection {
     /// Writes as much of `payload` as there is room for, as `flags` say; returns how many bytes were
     /// taken (`tcp_sendmsg_locked`).
     pub fn write_with(&mut self, payload: Payload<'_>, flags: WriteFlags, cx: &mut Cx<'_>) -> u64 {
-        let bytes = payload.len();
         if !self.takes_writes() {
             return 0;
         }
+        let mut write = self.begin_write(payload, flags);
+        while write.left() > 0 {
+            let room = self.room_for(&write);
+            if room > 0 {
+                self.copy_to_tail(&mut write, room, cx);
+            } else if self.memory_is_free() {
+                self.entail(cx);
+            } else {
+                self.interrupt_write(&write, cx);
+                return write.done;
+            }
+        }
+        self.end_write(&write, cx);
+        write.done
+    }
+
+    /// A write begins, or goes on where it had to wait: to the kernel that is one sendmsg.
+    #[inline]
+    fn begin_write<'a>(&mut self, payload: Payload<'a>, flags: WriteFlags) -> Write<'a> {
         if flags.separate {
             self.snd.write_unfinished = false;
         }
-        // A write that had to wait goes on where it stopped: to the kernel it is one sendmsg.
-        let mut copied = self.snd.write_unfinished;
-        if !copied {
+        let goes_on = self.snd.write_unfinished;
+        if !goes_on {
             self.check_app_limited();
         }
-        if flags.zerocopy && bytes > 0 && (flags.separate || !self.is_in_zerocopy()) {
-            self.begin_zerocopy(bytes);
+        if flags.zerocopy && payload.len() > 0 && (flags.separate || !self.is_in_zerocopy()) {
+            self.begin_zerocopy(payload.len());
         }
-        let mut left = bytes;
         // Nobody has looked at the clock yet: an option that is due by now is not thought of.
-        let (mss, size_goal) = self.write_goal(flags, self.ack.clock);
-        while left > 0 {
-            let mut room = self.room_in_tail(size_goal);
-            if flags.zerocopy && room > 0 {
-                let done = bytes - left;
-                let piece = u64::from(flags.piece);
-                room = self.zerocopy_room(room, left, done.checked_rem(piece).unwrap_or(done));
-                if room == 0 {
-                    self.mark_push();
-                }
-            } else if self.rare.is_some() && room > 0 {
-                room = self.room_for_copy(room);
-                if room == 0 {
-                    self.mark_push();
-                }
-            }
-            if room == 0 {
-                if !self.memory_is_free() {
-                    if bytes > left && self.stamps_writes(flags) {
-                        self.stamp_write(flags.timestamping);
-                    }
-                    self.wait_for_space(bytes > left, mss, size_goal, cx);
-                    self.snd.write_unfinished = copied;
-                    if flags.zerocopy && !copied {
-                        self.abort_zerocopy(cx);
-                    }
-                    return bytes - left;
-                }
-                self.entail(cx);
-                continue;
-            }
-            let mut taken = left.min(u64::from(room)) as u32;
-            if flags.zerocopy && flags.piece > 0 {
-                let begun = ((bytes - left) % u64::from(flags.piece)) as u32;
-                taken = taken.min(flags.piece - begun);
-            }
-            if let Payload::Bytes(all) = payload {
-                let from = (bytes - left) as usize;
-                self.keep_written(&all[from..from + taken as usize]);
-            }
-            let full = self.append_to_tail(taken, size_goal, !copied);
-            copied = true;
-            left -= u64::from(taken);
-            if left == 0 || !full || flags.out_of_band {
-                continue;
-            }
-            if self.forced_push() {
-                self.mark_push();
-                self.push_frames_of(mss, nagle::PUSH, cx);
-            } else if self.queue.send_head() == self.queue.unsent_tail() {
-                self.write_xmit(mss, nagle::PUSH, Push::One, cx);
-            }
+        let mss = self.current_mss(self.ack.clock);
+        // The urgent pointer is about a single segment (`tcp_send_mss`).
+        let size_goal = if flags.out_of_band { mss } else { self.size_goal(mss) };
+        Write { payload, flags, mss, size_goal, done: 0, copied: goes_on }
+    }
+
+    /// Bytes of the write that the last unsent record takes; none: it belongs to another write, or is full.
+    #[inline]
+    fn room_for(&mut self, write: &Write<'_>) -> u32 {
+        let in_tail = self.room_in_tail(write.size_goal);
+        if in_tail == 0 || self.rare.is_none() {
+            return in_tail;
         }
+        let room = if write.flags.zerocopy {
+            self.zerocopy_room(in_tail, write.left(), write.done_of_piece())
+        } else {
+            self.room_for_copy(in_tail)
+        };
+        if room == 0 {
+            self.mark_push();
+        }
+        room
+    }
+
+    /// Puts what there is `room` for into the last unsent record, and sends records that are full.
+    #[inline]
+    fn copy_to_tail(&mut self, write: &mut Write<'_>, room: u32, cx: &mut Cx<'_>) {
+        let Write { payload, flags, mss, .. } = *write;
+        let mut taken = write.left().min(u64::from(room)) as u32;
+        if flags.zerocopy && flags.piece > 0 {
+            taken = taken.min(flags.piece - write.done_of_piece() as u32);
+        }
+        if let Payload::Bytes(all) = payload {
+            let from = write.done as usize;
+            self.keep_written(&all[from..from + taken as usize]);
+        }
+        let full = self.append_to_tail(taken, write);
+        write.copied = true;
+        write.done += u64::from(taken);
+        if write.left() == 0 || !full || flags.out_of_band {
+            return;
+        }
+        if self.forced_push() {
+            self.mark_push();
+            self.push_frames_of(mss, Nonagle::PUSH, cx);
+        } else if self.queue.send_head() == self.queue.unsent_tail() {
+            self.write_xmit(mss, Nonagle::PUSH, Push::One, cx);
+        }
+    }
+
+    /// There is no room for the rest: the writer has to wait, and what there is goes (`wait_for_space`).
+    #[inline]
+    fn interrupt_write(&mut self, write: &Write<'_>, cx: &mut Cx<'_>) {
+        if write.done > 0 {
+            self.stamp_written(write);
+        }
+        self.snd.no_space = true;
+        if write.done > 0 {
+            self.tcp_push(write, EndOfWrite::Waits, cx);
+        }
+        self.snd.write_unfinished = write.copied;
+        if write.flags.zerocopy && !write.copied {
+            self.abort_zerocopy(cx);
+        }
+    }
+
+    /// All of the write was taken (`out` of `tcp_sendmsg_locked`).
+    #[inline]
+    fn end_write(&mut self, write: &Write<'_>, cx: &mut Cx<'_>) {
+        let flags = write.flags;
         self.snd.write_unfinished = false;
-        if !copied {
+        if !write.copied {
             if flags.zerocopy {
                 self.abort_zerocopy(cx);
             }
-            return 0;
+            return;
         }
         if flags.zerocopy {
             self.end_zerocopy(cx);
@@ -152,71 +206,27 @@ impl Connection {
         if flags.out_of_band {
             self.mark_urgent();
         }
-        if self.stamps_writes(flags) {
-            self.stamp_write(flags.timestamping);
-        }
-        self.tcp_push(flags.more, self.snd.nonagle, mss, size_goal, cx);
-        bytes
+        self.stamp_written(write);
+        let end = if flags.more { EndOfWrite::MoreFollows } else { EndOfWrite::Complete };
+        self.tcp_push(write, end, cx);
     }
 
-    /// Somebody wants to know when the bytes of this write leave or arrive.
+    /// If somebody wants to know when the bytes of this write leave or arrive, that is noted.
     #[inline]
-    fn stamps_writes(&self, flags: WriteFlags) -> bool {
-        self.config.socket.timestamping != 0 || flags.timestamping != 0
-    }
-
-    /// Bytes of one segment, and of one record: a single segment where the urgent pointer is about
-    /// (`tcp_send_mss`).
-    fn write_goal(&mut self, flags: WriteFlags, now: crate::units::Instant) -> (u32, u32) {
-        let mss = self.current_mss(now);
-        let goal = if flags.out_of_band { mss } else { self.size_goal(mss) };
-        (mss, goal)
-    }
-
-    /// `TCP_NODELAY` was set or cleared (`__tcp_sock_set_nodelay`).
-    pub fn set_nodelay(&mut self, on: bool, cx: &mut Cx<'_>) {
-        self.config_mut().nodelay = on;
-        if on {
-            self.snd.nonagle |= nagle::OFF | nagle::PUSH;
-            self.push_pending_frames(self.snd.nonagle, cx);
-        } else {
-            self.snd.nonagle &= !nagle::OFF;
-        }
-    }
-
-    /// `TCP_CORK` was set or cleared (`__tcp_sock_set_cork`).
-    pub fn set_cork(&mut self, on: bool, cx: &mut Cx<'_>) {
-        if on {
-            self.snd.nonagle |= nagle::CORK;
-            return;
-        }
-        self.snd.nonagle &= !nagle::CORK;
-        if self.snd.nonagle & nagle::OFF != 0 {
-            self.snd.nonagle |= nagle::PUSH;
-        }
-        self.push_pending_frames(self.snd.nonagle, cx);
-    }
-
-    /// `TCP_CORK`.
-    pub fn is_corked(&self) -> bool {
-        self.snd.nonagle & nagle::CORK != 0
-    }
-
-    /// The writer has to wait: push what there is (`wait_for_space`).
-    fn wait_for_space(&mut self, wrote: bool, mss: u32, size_goal: u32, cx: &mut Cx<'_>) {
-        self.snd.no_space = true;
-        if wrote {
-            self.tcp_push(false, nagle::PUSH, mss, size_goal, cx);
+    fn stamp_written(&mut self, write: &Write<'_>) {
+        let wanted = write.flags.timestamping;
+        if wanted != 0 || self.config.socket.timestamping != 0 {
+            self.stamp_write(wanted);
         }
     }
 
     /// `tcp_push`: marks the end of a write and sends what may go.
-    fn tcp_push(&mut self, more: bool, nonagle: u8, mss: u32, size_goal: u32, cx: &mut Cx<'_>) {
+    fn tcp_push(&mut self, write: &Write<'_>, end: EndOfWrite, cx: &mut Cx<'_>) {
         let Some(tail) = self.queue.unsent_tail() else { return };
-        if !more || self.forced_push() {
+        if end != EndOfWrite::MoreFollows || self.forced_push() {
             self.mark_push();
         }
-        if self.should_autocork(tail, size_goal) {
+        if self.should_autocork(tail, write.size_goal) {
             // Wait for the device to send: its completion pushes (tcp_tsq_handler).
             if !self.snd.throttled {
                 cx.mib.auto_corking += 1;
@@ -226,8 +236,12 @@ impl Connection {
                 return;
             }
         }
-        let nonagle = if more { nagle::CORK } else { nonagle };
-        self.push_frames_of(mss, nonagle, cx);
+        let nonagle = match end {
+            EndOfWrite::Complete => self.snd.nonagle,
+            EndOfWrite::MoreFollows => Nonagle::CORK,
+            EndOfWrite::Waits => Nonagle::PUSH,
+        };
+        self.push_frames_of(write.mss, nonagle, cx);
     }
 
     /// A small write while packets are still in the device (`tcp_should_autocork`).
@@ -258,22 +272,22 @@ impl Connection {
         let seq = self.snd.write_seq;
         self.queue.push_unsent(Skb::new(seq, seq, TcpFlags::ACK, overhead));
         self.snd.wmem_queued += overhead;
-        self.snd.nonagle &= !nagle::PUSH;
+        self.snd.nonagle.clear(Nonagle::PUSH);
         self.slow_start_after_idle_check(cx);
     }
 
-    /// Appends `bytes` to the last record; true if it has reached `size_goal`. The first bytes of
-    /// a write take a PSH back that the write before has left.
-    fn append_to_tail(&mut self, bytes: u32, size_goal: u32, first: bool) -> bool {
+    /// Appends `bytes` of a write to the last record; true if that is full now. The first bytes take a PSH back that
+    /// the write before has left.
+    fn append_to_tail(&mut self, bytes: u32, write: &Write<'_>) -> bool {
         let tail = self.queue.unsent_tail().expect("a record to append to");
         let skb = self.queue.get_mut(tail);
         skb.end_seq += bytes;
         skb.truesize += bytes;
-        if first {
+        if !write.copied {
             skb.flags = skb.flags.without(TcpFlags::PSH);
         }
         skb.pcount = 0;
-        let full = skb.len() >= size_goal;
+        let full = skb.len() >= write.size_goal;
         self.snd.write_seq += bytes;
         self.snd.wmem_queued += bytes;
         if self.rare.is_some() {

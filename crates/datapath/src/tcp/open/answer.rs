@@ -7,10 +7,10 @@ use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions};
 use crate::tcp::cc::AnyCongestionControl;
 use crate::tcp::fastopen::{Admission, Request};
 use crate::tcp::input::Segment;
+use crate::tcp::nagle::Nonagle;
 use crate::tcp::options::TIMESTAMPS_LEN;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
-use crate::tcp::write::nagle;
 use crate::tcp::{Connection, Cx, TcpConfig};
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ impl Connection {
         if config.congestion_control != before.congestion_control {
             self.cc = AnyCongestionControl::new(&self.config);
         }
-        self.snd.nonagle = nagle::asked(&self.config);
+        self.snd.nonagle = Nonagle::asked(&self.config);
         if self.config.socket.delays_acks != before.socket.delays_acks {
             self.ack.pingpong = if self.config.socket.delays_acks { u8::MAX } else { 0 };
         }

@@ -1,5 +1,6 @@
 //! Retransmitting: what is lost goes out again as the window allows.
 
+use super::super::nagle::Nonagle;
 use super::super::skb::{SkbId, tag};
 use super::super::state::State;
 use super::super::timer::Pending;
@@ -32,7 +33,7 @@ impl Connection {
         match rexmit {
             Rexmit::None => return,
             Rexmit::New => {
-                self.push_pending_frames(super::super::write::nagle::OFF, cx);
+                self.push_pending_frames(Nonagle::OFF, cx);
                 if self.snd.nxt.after(self.rec.high_seq) {
                     return;
                 }

@@ -1,6 +1,7 @@
 //! Tail loss probes (RFC 8985 section 7).
 
 use super::super::ack_in::AckEvent;
+use super::super::nagle::Nonagle;
 use super::super::timer::{Pending, TIMEOUT_MIN};
 use super::super::{Connection, Cx};
 use super::{CaState, Resent};
@@ -74,12 +75,7 @@ impl Connection {
             let one = if skb.len() > mss { skb.seq + mss } else { skb.end_seq };
             if !one.after(self.wnd_end()) {
                 let before = self.rec.packets_out;
-                self.write_xmit(
-                    self.current_mss(cx.now),
-                    super::super::write::nagle::OFF,
-                    Push::Probe,
-                    cx,
-                );
+                self.write_xmit(mss, Nonagle::OFF, Push::Probe, cx);
                 return self.rec.packets_out > before;
             }
         }

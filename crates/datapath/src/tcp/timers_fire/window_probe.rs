@@ -2,9 +2,10 @@
 
 use super::{RESOURCE_PROBE_INTERVAL, RTO_MIN};
 use crate::packet::TcpFlags;
+use crate::tcp::nagle::Nonagle;
 use crate::tcp::output::Push;
 use crate::tcp::timer::{Pending, TIMEOUT_MIN};
-use crate::tcp::{Connection, Cx, write};
+use crate::tcp::{Connection, Cx};
 use crate::units::Instant;
 
 impl Connection {
@@ -97,7 +98,7 @@ impl Connection {
                 self.fragment(head, size);
             }
             self.queue.get_mut(head).flags |= TcpFlags::PSH;
-            self.write_xmit(size, write::nagle::PUSH, Push::Window, cx);
+            self.write_xmit(size, Nonagle::PUSH, Push::Window, cx);
             return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
         cx.mib.win_probe += 1;
