@@ -2,7 +2,7 @@
 
 use super::config::PmtuDiscovery;
 use super::rate::Flight;
-use super::skb::SkbId;
+use super::skb::{Skb, SkbId};
 use super::state::State;
 use super::{Connection, Cx, XmitResult};
 use crate::packet::seq::Seq;
@@ -25,25 +25,16 @@ impl Connection {
     pub(super) fn transmit_skb(&mut self, id: SkbId, cx: &mut Cx<'_>) -> Enqueue {
         // Nobody looks at the clock for an ICMP error: what is sent for it seems to be sent at the latest event.
         let now = if self.ack.unclocked { self.ack.clock } else { cx.now };
-        let now_ns = now.as_nanos();
         let prior_wstamp_ns = self.snd.wstamp_ns;
-        self.snd.wstamp_ns = prior_wstamp_ns.max(now_ns);
-        let skb = self.queue.get_mut(id);
-        skb.sent_ns = self.snd.wstamp_ns;
-        let skb = *skb;
-        let delay_ns = self.tx_delay_ns();
-        let departs_in_ns = u32::try_from(skb.sent_ns - now_ns + delay_ns).unwrap_or(u32::MAX);
-        let len = skb.len();
-        let segs = u32::from(skb.pcount.max(1));
-        let mut flags = skb.flags;
-        if segs > 1 && self.config.profile.push_on_super_packets {
-            flags |= TcpFlags::PSH;
-        }
+        let skb = self.stamp_record(id, now);
+        let mut flags = self.flags_to_send(&skb);
         let is_syn = flags.contains(TcpFlags::SYN);
-        if is_syn && flags.contains(TcpFlags::ACK) && self.is_accurate() {
-            flags = self.accurate_syn_ack(flags);
-        }
-        let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
+        // Of what the listener answers the connection knows nothing.
+        let of_listener = is_syn
+            && flags.contains(TcpFlags::ACK)
+            && self.state == State::SynRecv
+            && !self.crosses();
+        let new_data = !skb.is_empty() && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
         let options = if is_syn {
             self.advertise_mss();
@@ -52,46 +43,78 @@ impl Connection {
             // Stamped with the time at which it is to leave (`tcp_established_options`).
             self.options(Instant::from_nanos(skb.sent_ns))
         };
-        if len > 0 {
-            self.data_sent(cx);
-            self.totals.data_segs_out = self.totals.data_segs_out.wrapping_add(segs);
-            self.totals.bytes_sent += u64::from(len);
+        let segs = segments_of(&skb);
+        if !skb.is_empty() {
+            self.count_data_sent(segs, skb.len(), cx);
         }
         if flags.contains(TcpFlags::ACK) {
             self.ack_was_sent(cx);
         }
-        // Of what the listener answers the connection knows nothing.
-        let of_listener = is_syn
-            && flags.contains(TcpFlags::ACK)
-            && self.state == State::SynRecv
-            && !self.crosses();
-        self.totals.segs_out =
-            self.totals.segs_out.wrapping_add(if of_listener { 0 } else { segs });
+        self.count_segs_out(if of_listener { 0 } else { segs });
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
-        // The ACE field is the same on every segment.
-        let gso_type =
-            if segs > 1 && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
+        let mut packet = self.packet_of(&skb, tcp, ecn, now);
+        let result = cx.egress.transmit(cx.now, &mut packet);
+        self.handed_down(id, &skb, result, cx);
+        if result.verdict != Enqueue::Dropped && !of_listener {
+            self.pace_after(skb.len(), prior_wstamp_ns);
+            self.note_rate_sent(id);
+        }
+        result.verdict
+    }
+
+    /// Notes when a record leaves; gives it as it is sent.
+    #[inline]
+    fn stamp_record(&mut self, id: SkbId, now: Instant) -> Skb {
+        self.snd.wstamp_ns = self.snd.wstamp_ns.max(now.as_nanos());
+        let skb = self.queue.get_mut(id);
+        skb.sent_ns = self.snd.wstamp_ns;
+        *skb
+    }
+
+    /// The flags of a record, and what goes along with them.
+    #[inline]
+    fn flags_to_send(&mut self, skb: &Skb) -> TcpFlags {
+        let mut flags = skb.flags;
+        if skb.pcount > 1 && self.config.profile.push_on_super_packets {
+            flags |= TcpFlags::PSH;
+        }
+        if flags.contains(TcpFlags::SYN | TcpFlags::ACK) && self.is_accurate() {
+            flags = self.accurate_syn_ack(flags);
+        }
+        flags
+    }
+
+    /// The packet of a record that is sent at `now`.
+    #[inline]
+    fn packet_of(&mut self, skb: &Skb, tcp: Tcp, ecn: Ecn, now: Instant) -> Packet {
+        let delay_ns = skb.sent_ns - now.as_nanos() + self.tx_delay_ns();
+        let is_super = skb.pcount > 1;
         let meta = Meta {
-            gso_size: if segs > 1 { skb.gso_size } else { 0 },
-            gso_segs: segs as u16,
-            departs_in_ns,
+            gso_size: if is_super { skb.gso_size } else { 0 },
+            gso_segs: segments_of(skb) as u16,
+            departs_in_ns: u32::try_from(delay_ns).unwrap_or(u32::MAX),
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()
         };
-        let body = self.body_of(skb.seq, len);
+        let body = self.body_of(skb.seq, skb.len());
         let mut packet = self.packet(tcp, body, ecn, meta);
-        packet.gso_type = gso_type;
-        packet.memory = if len > 0 { Memory::Paged } else { Memory::Linear };
-        let XmitResult { verdict, orphaned, cut_extra, paced } =
-            cx.egress.transmit(cx.now, &mut packet);
+        // The ACE field is the same on every segment.
+        packet.gso_type =
+            if is_super && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
+        packet.memory = if skb.is_empty() { Memory::Linear } else { Memory::Paged };
+        packet
+    }
+
+    /// What follows from how the queue below took a record.
+    #[inline]
+    fn handed_down(&mut self, id: SkbId, skb: &Skb, result: XmitResult, cx: &mut Cx<'_>) {
+        let XmitResult { verdict, orphaned, cut_extra, paced } = result;
         self.snd.paced_by_fq |= paced;
         if !orphaned {
-            let charged = skb.truesize + cut_extra;
-            self.snd.wmem_alloc += charged;
-            self.snd.handed_down = self.snd.handed_down.wrapping_add(charged);
+            self.charge_below(skb.truesize + cut_extra);
         }
         self.queue.get_mut(id).handed_down = self.snd.handed_down;
         if self.wants_stamps() {
@@ -100,14 +123,36 @@ impl Connection {
         if verdict != Enqueue::Queued {
             self.enter_cwr(cx);
         }
-        if verdict != Enqueue::Dropped && !of_listener {
-            self.pace_after(len, prior_wstamp_ns);
-            let flight = self.flight_before();
-            let app_limited = self.window.app_limited.is_some();
-            let skb = self.queue.get_mut(id);
-            self.rate.skb_sent(skb, skb.sent_us(), flight, app_limited);
-        }
-        verdict
+    }
+
+    /// So much memory lies below the socket besides, until the device is done with it.
+    #[inline]
+    fn charge_below(&mut self, truesize: u32) {
+        self.snd.wmem_alloc += truesize;
+        self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
+    }
+
+    /// Counts data that is sent now, in so many segments (`tcp_event_data_sent`).
+    #[inline]
+    fn count_data_sent(&mut self, segs: u32, len: u32, cx: &mut Cx<'_>) {
+        self.data_sent(cx);
+        self.totals.data_segs_out = self.totals.data_segs_out.wrapping_add(segs);
+        self.totals.bytes_sent += u64::from(len);
+    }
+
+    /// Counts segments of the connection.
+    #[inline]
+    fn count_segs_out(&mut self, segs: u32) {
+        self.totals.segs_out = self.totals.segs_out.wrapping_add(segs);
+    }
+
+    /// What the delivery rate is to be computed from (`tcp_rate_skb_sent`).
+    #[inline]
+    fn note_rate_sent(&mut self, id: SkbId) {
+        let flight = self.flight_before();
+        let app_limited = self.window.app_limited.is_some();
+        let skb = self.queue.get_mut(id);
+        self.rate.skb_sent(skb, skb.sent_us(), flight, app_limited);
     }
 
     /// What is in the network before a record joins it.
@@ -123,10 +168,8 @@ impl Connection {
         let flags = self.queue.get(syn).flags;
         let len = self.queue.get(data).len();
         let options = self.syn_options(cx, flags);
-        self.data_sent(cx);
-        self.totals.data_segs_out = self.totals.data_segs_out.wrapping_add(1);
-        self.totals.bytes_sent += u64::from(len);
-        self.totals.segs_out = self.totals.segs_out.wrapping_add(1);
+        self.count_data_sent(1, len, cx);
+        self.count_segs_out(1);
         cx.mib.out_segs += 1;
         let ecn = self.syn_ecn();
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
@@ -137,8 +180,7 @@ impl Connection {
         let mut packet = self.packet(tcp, body, ecn, meta);
         let XmitResult { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
         if !orphaned {
-            self.snd.wmem_alloc += truesize;
-            self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
+            self.charge_below(truesize);
         }
         for id in [syn, data] {
             let flight = Flight { before: (id != syn).then_some(1), lost: self.totals.lost };
@@ -449,4 +491,10 @@ impl Connection {
             _ => unreachable!("both ends of a connection are of one address family"),
         }
     }
+}
+
+/// Segments of a record on the wire: a SYN or FIN alone is one, too.
+#[inline]
+fn segments_of(skb: &Skb) -> u32 {
+    u32::from(skb.pcount.max(1))
 }
