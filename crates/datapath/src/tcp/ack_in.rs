@@ -163,13 +163,11 @@ impl Connection {
         // The end of a probe's episode may reduce the window, and so change the machine's state,
         // which it looks at next (RFC 8985 section 7.4).
         if self.rec.tlp_high_seq.is_some() {
-            event.view = None;
             self.process_tlp_ack(event, cx);
         }
         let mut rexmit = Rexmit::None;
         if self.ack_is_dubious(event.flags) {
             let dup_acks = dup_acks(seg, event.flags);
-            event.view = None;
             rexmit = self.fastretrans_alert(dup_acks, event, cx);
         }
         // Only now: RACK may have armed its own timer instead (`FLAG_SET_XMIT_TIMER`).
@@ -233,7 +231,6 @@ impl Connection {
 
     /// Nothing was in flight: perhaps a zero window has opened (`no_queue` of `tcp_ack`).
     fn ack_without_queue(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
-        event.view = None;
         if event.flags.dsacking {
             self.fastretrans_alert(0, event, cx);
             self.newly_delivered(event, cx);
@@ -321,13 +318,19 @@ impl Connection {
         }
     }
 
-    /// What the congestion module may read after `event.view`, which is made anew if it is not true any more.
+    /// What the congestion module may read: `event.view`, which is made anew if it is not true any more. Whoever changes
+    /// what it tells forgets it: [`read_accurate`](Self::read_accurate), [`process_tlp_ack`](Self::process_tlp_ack) and
+    /// [`fastretrans_alert`](Self::fastretrans_alert).
     fn latest_view<'a>(&self, view: &'a mut Option<Ack>, now: Instant) -> &'a Ack {
         let view = view.get_or_insert_with(|| self.ack_view(now));
         view.delivered_us = self.rate.delivered_us;
         // The module itself may have asked for pacing.
         view.is_paced = self.is_paced();
-        debug_assert_eq!(*view, self.ack_view(now), "it is forgotten where anything changes");
+        debug_assert_eq!(
+            *view,
+            self.ack_view(now),
+            "somebody has changed the connection and not forgotten it"
+        );
         view
     }
 

@@ -29,7 +29,7 @@ pub(in crate::tcp) struct AckEvent {
     pub sacked: Sacked,
     /// The delivery rate it tells.
     pub sample: RateSample,
-    /// What the congestion module has read of the connection, as long as that is true.
+    /// What the congestion module has read of the connection, as long as that is true: `latest_view`.
     pub view: Option<Ack>,
 }
 

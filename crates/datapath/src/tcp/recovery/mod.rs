@@ -122,6 +122,7 @@ impl Connection {
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Rexmit {
+        event.view = None;
         let prior_snd_una = event.prior_snd_una;
         let flags = &mut event.flags;
         let mut do_lost = dup_acks > 0 || (flags.data_sacked && self.fack_forces_retransmit());

@@ -97,7 +97,8 @@ impl Connection {
     }
 
     /// An ACK arrived while a probe is out (`tcp_process_tlp_ack`).
-    pub(in super::super) fn process_tlp_ack(&mut self, event: &AckEvent, cx: &mut Cx<'_>) {
+    pub(in super::super) fn process_tlp_ack(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
+        event.view = None;
         let AckEvent { ack, flags, .. } = *event;
         let Some(high_seq) = self.rec.tlp_high_seq else { return };
         if ack.before(high_seq) {
