@@ -1,5 +1,7 @@
 //! The numbers of one run.
 
+mod flows;
+
 use apps::{AppReport, Compared};
 use datapath::fib::Target;
 use datapath::node::Port;
@@ -13,7 +15,7 @@ use super::build::{Built, WatchedPort};
 use super::counters;
 use super::exchanges;
 use super::sample::Sampled;
-use super::transfer::{self, Transfer, Transfers};
+use super::transfer::{Transfer, Transfers};
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
@@ -27,101 +29,44 @@ pub fn metrics(
     records: &[FlowRecord],
 ) -> Vec<Metric> {
     let mut out = Vec::new();
-    let mut goodputs = Vec::new();
-    let mut transfers = Transfers::new(plan.flows.len());
-    for (index, (flow, place)) in plan.flows.iter().zip(&built.flows).enumerate() {
-        let sender = built.world.report(place.sender);
-        match &flow.app {
-            App::Ping { .. } | App::Probe { .. } | App::Request { .. } => {
-                latencies(&mut out, plan, flow, &sender);
-            }
-            App::Query { .. } => {
-                exchanges::query(&mut out, plan, flow, &sender);
-                latencies(&mut out, plan, flow, &sender);
-            }
-            App::Connect { .. } => {
-                latencies(&mut out, plan, flow, &sender);
-                let share = sender.received as f64 / sender.sent.max(1) as f64;
-                push(&mut out, &flow.name, "connection probability", "", share);
-            }
-            app => {
-                if let App::Guest(_) = app {
-                    latency_metrics(&mut out, &flow.name, &mut round_trips(plan, &sender));
-                }
-                let Some(receiver) = received(built, place) else { continue };
-                let base = sampled.arrived_at_warmup(index);
-                let end = built.world.now();
-                let reports = (&sender, &receiver);
-                let transfer = transfer::after_warmup(plan, flow, place, reports, base, end);
-                let goodput = transfer.as_ref().map(Transfer::rate);
-                transfers.all[index] = transfer;
-                if let Some(goodput) = goodput {
-                    push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
-                }
-                let over = transfer::end_of(flow, place, reports, end);
-                let early = plan.measure.early.and_then(|early| {
-                    let until = (place.start + early).min(end);
-                    let whole = over.map(|over| (over, receiver.received_bytes));
-                    transfer::early(place.start, until, whole, sampled.received_early(index))
-                });
-                transfers.early[index] = early;
-                if let Some(early) = early {
-                    push(&mut out, &flow.name, "early goodput", "Mbit/s", early.rate());
-                }
-                if let Some(step) = plan.measure.steps {
-                    for (number, rate) in
-                        sampled.throughput_in_steps(index, step).into_iter().enumerate()
-                    {
-                        let name = format!("throughput at {} s", number as f64 * seconds(step));
-                        push(&mut out, &flow.name, &name, "Mbit/s", rate);
-                    }
-                }
-                if flow.app.is_tcp() {
-                    goodputs.extend(goodput);
-                    if let Some(srtt) = sampled.mean_srtt(index, over.is_some()) {
-                        push(&mut out, &flow.name, "srtt mean", "ms", srtt);
-                    }
-                } else {
-                    let lost = sender.sent.saturating_sub(receiver.received);
-                    push(&mut out, &flow.name, "lost", "", lost as f64);
-                }
-                if let (true, Some(started), Some(last)) =
-                    (place.finite, sender.started, receiver.last_received)
-                {
-                    let time = seconds(last.saturating_since(started));
-                    push(&mut out, &flow.name, "transfer time", "s", time);
-                }
-            }
-        }
-    }
+    let transfers = flows::each(&mut out, plan, built, sampled);
     groups(&mut out, plan, built, &transfers);
-    for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
-        let name = plan.port_name(*link, *end);
-        queue(&mut out, &name, built, place);
-        queue_lengths(&mut out, &name, &mut sampled.queue_lengths(index));
-    }
+    queues(&mut out, plan, built, sampled);
     counters::policers(&mut out, plan, built);
     spread(&mut out, plan, built);
     if let Some(step) = plan.measure.steps {
         sharing(&mut out, plan, built, sampled, step);
     }
     exchanges::answered(&mut out, plan, built);
-    let of_tcp = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
-    let of_tcp = of_tcp.filter_map(|(_, transfer)| *transfer).chain(of_workloads(plan, records));
-    if let Some(total) = Transfer::together(of_tcp) {
-        push(&mut out, "total", "goodput", "Mbit/s", total.rate());
+    totals(&mut out, plan, built, records, &transfers);
+    out
+}
+
+/// What belongs to the run as a whole.
+fn totals(
+    out: &mut Vec<Metric>,
+    plan: &Plan,
+    built: &Built,
+    records: &[FlowRecord],
+    transfers: &Transfers,
+) {
+    let of_flows = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
+    let of_flows: Vec<Transfer> = of_flows.filter_map(|(_, transfer)| *transfer).collect();
+    let all = of_flows.iter().copied().chain(of_workloads(plan, records));
+    if let Some(total) = Transfer::together(all) {
+        push(out, "total", "goodput", "Mbit/s", total.rate());
     }
     let acks: Vec<u64> = built.ports.iter().filter_map(|place| ack_drops(built, place)).collect();
     if !acks.is_empty() {
-        push(&mut out, "total", "ack_drops", "packets", acks.iter().sum::<u64>() as f64);
+        push(out, "total", "ack_drops", "packets", acks.iter().sum::<u64>() as f64);
     }
     if !plan.workloads.is_empty() || plan.flows.iter().any(|flow| flow.app.is_tcp()) {
-        counters::tcp(&mut out, built);
+        counters::tcp(out, built);
     }
+    let goodputs: Vec<f64> = of_flows.iter().map(Transfer::rate).collect();
     if let (true, Some(index)) = (goodputs.len() > 1, jain(&goodputs)) {
-        push(&mut out, "total", "fairness", "", index);
+        push(out, "total", "fairness", "", index);
     }
-    out
 }
 
 /// What the flows of workloads that began after the warm-up have transferred.
@@ -130,17 +75,6 @@ fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Tra
     records.iter().filter(move |record| record.start_ns >= warm).filter_map(|record| {
         let [from, to] = [record.start_ns, record.end_ns?].map(Instant::from_nanos);
         Some(Transfer { from, to, bytes: record.bytes? })
-    })
-}
-
-/// What the receivers of a flow have together: of an anycast service the last counts where counts
-/// make no sum.
-fn received(built: &Built, place: &FlowEnds) -> Option<AppReport> {
-    place.received(&built.world).reduce(|sum, one| AppReport {
-        received: sum.received + one.received,
-        received_bytes: sum.received_bytes + one.received_bytes,
-        last_received: sum.last_received.max(one.last_received),
-        ..sum
     })
 }
 
@@ -279,16 +213,6 @@ fn round_trips(plan: &Plan, sender: &AppReport) -> Vec<f64> {
     counted.map(|(_, took)| took.as_nanos() as f64 / 1e6).collect()
 }
 
-/// Round trips or response times after the warm-up.
-fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppReport) {
-    latency_metrics(out, &flow.name, &mut round_trips(plan, sender));
-    let lost = sender.sent.saturating_sub(sender.received);
-    push(out, &flow.name, "unanswered", "", lost as f64);
-    if matches!(flow.app, App::Request { .. }) {
-        push(out, &flow.name, "answered", "", sender.received as f64);
-    }
-}
-
 fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
     if millis.is_empty() {
         return;
@@ -333,6 +257,15 @@ fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled,
     if let Some(Summary { mean, min, .. }) = Summary::of(&indices) {
         push(out, "total", "fairness while sharing", "", mean);
         push(out, "total", "lowest fairness while sharing", "", min);
+    }
+}
+
+/// The numbers of each watched queue.
+fn queues(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled) {
+    for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
+        let name = plan.port_name(*link, *end);
+        queue(out, &name, built, place);
+        queue_lengths(out, &name, &mut sampled.queue_lengths(index));
     }
 }
 
