@@ -49,8 +49,9 @@ impl Host {
         self.buffer.as_deref()
     }
 
-    /// Whether the shared memory has room for a packet of `len` bytes at port `index`.
-    pub(super) fn has_memory(&mut self, index: u16, len: u32) -> bool {
+    /// Takes a packet of `len` bytes at port `index` into the shared memory, if there is room; if not, it counts as
+    /// refused.
+    pub(super) fn admit_to_buffer(&mut self, index: u16, len: u32) -> bool {
         let Some(buffer) = &mut self.buffer else { return true };
         let queued = |port: &super::HostPort| port.qdisc().backlog().bytes;
         let used = self.ports.iter().map(|port| u64::from(queued(port))).sum();

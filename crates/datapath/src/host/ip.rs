@@ -384,7 +384,7 @@ impl Host {
             return Enqueue::Queued;
         }
         if self.buffer.is_some() {
-            if !self.has_memory(index, packet.meta.len) {
+            if !self.admit_to_buffer(index, packet.meta.len) {
                 self.out.dropped.push((Reason::NoBuffer, packet.take()));
                 return Enqueue::Dropped;
             }

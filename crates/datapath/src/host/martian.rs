@@ -41,12 +41,12 @@ impl Host {
         // Groups of no scope and those of the interface itself (RFC 4291 section 2.7).
         let goes_nowhere = dst.is_multicast() && dst.octets()[1] & 0xf <= 1;
         if src.is_loopback() || dst.is_loopback() || src.is_multicast() || goes_nowhere {
-            self.count(true).in_hdr_errors += 1;
+            self.count_v6().in_hdr_errors += 1;
             return Some(Reason::Malformed);
         }
         let is_routed = || self.fib.lookup(&RouteKey::to(IpAddr::V6(dst))) != Decision::Local;
         if dst.is_unspecified() || src.is_unspecified() && !dst.is_multicast() && is_routed() {
-            self.count(true).in_addr_errors += 1;
+            self.count_v6().in_addr_errors += 1;
             return Some(Reason::AddressErrors);
         }
         None

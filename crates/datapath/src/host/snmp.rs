@@ -127,4 +127,16 @@ impl Host {
         let both = self.snmp.get_or_insert_default();
         if ipv6 { &mut both.v6 } else { &mut both.v4 }
     }
+
+    /// Those of IPv4.
+    #[cold]
+    pub(super) fn count_v4(&mut self) -> &mut Snmp {
+        &mut self.snmp.get_or_insert_default().v4
+    }
+
+    /// Those of IPv6.
+    #[cold]
+    pub(super) fn count_v6(&mut self) -> &mut Snmp {
+        &mut self.snmp.get_or_insert_default().v6
+    }
 }

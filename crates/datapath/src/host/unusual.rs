@@ -33,7 +33,7 @@ impl Host {
             self.count(ipv6).in_hdr_errors += 1;
             Some(Reason::Malformed)
         } else if flaws.contains(Flaws::IP_CHECKSUM) {
-            let count = self.count(false);
+            let count = self.count_v4();
             count.in_csum_errors += 1;
             count.in_hdr_errors += 1;
             Some(Reason::Checksum)
@@ -113,11 +113,11 @@ impl Host {
         self.count(ipv6).reasm_reqds += 1;
         if ipv6 && piece.is_whole() {
             // An atomic fragment (RFC 6946) never waits.
-            self.count(true).reasm_oks += 1;
+            self.count_v6().reasm_oks += 1;
             return self.deliver_whole(now, packet);
         }
         if ipv6 && let Some((code, pointer)) = ipv6_fault(&packet, &piece) {
-            self.count(true).in_hdr_errors += 1;
+            self.count_v6().in_hdr_errors += 1;
             self.icmp_parameter_problem(now, code, pointer, &packet);
             return self.drop_packet(Reason::Malformed, packet);
         }

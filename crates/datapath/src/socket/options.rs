@@ -120,8 +120,8 @@ impl Kept {
     }
 }
 
-/// Options that can be set and read back, and but for `SO_DONTROUTE` change nothing in this world.
-const KEPT: [((i32, i32), Kept); 17] = [
+/// Options of streams that can be set and read back, and but for `SO_DONTROUTE` change nothing in this world.
+const KEPT_OF_STREAMS: [((i32, i32), Kept); 17] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch),
     ((SOL_SOCKET, SO_BROADCAST), Kept::Switch),
@@ -143,7 +143,7 @@ const KEPT: [((i32, i32), Kept); 17] = [
 
 /// What is kept of an option that means nothing here; `None` if it is not one.
 fn kept(level: i32, name: i32) -> Option<Kept> {
-    KEPT.iter().find(|(option, _)| *option == (level, name)).map(|(_, kept)| *kept)
+    KEPT_OF_STREAMS.iter().find(|(option, _)| *option == (level, name)).map(|(_, kept)| *kept)
 }
 
 /// What `getsockopt` writes of a value into room for so many bytes: of an `int` the lower ones, at

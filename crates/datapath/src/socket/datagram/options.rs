@@ -74,9 +74,9 @@ impl Settings {
     }
 }
 
-/// Options that can be set and read back, and what they are before. But for three of them (`SO_DONTROUTE`,
+/// Options of datagram sockets that can be set and read back, and what they are before. But for three of them (`SO_DONTROUTE`,
 /// `IPV6_DONTFRAG`, `IP_FREEBIND`) they change nothing in this world.
-const KEPT: [((i32, i32), Kept, i64); 38] = [
+const KEPT_OF_DATAGRAMS: [((i32, i32), Kept, i64); 38] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch, 0),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch, 0),
     ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch, 0),
@@ -297,7 +297,10 @@ impl Settings {
             return Ok((*switch).into());
         }
         let option = one_name(level, name);
-        let known = KEPT.iter().find(|(known, ..)| *known == option).ok_or(Errno::ENOPROTOOPT)?;
+        let known = KEPT_OF_DATAGRAMS
+            .iter()
+            .find(|(known, ..)| *known == option)
+            .ok_or(Errno::ENOPROTOOPT)?;
         Ok(self.kept.get(&option).copied().unwrap_or(known.2))
     }
 
@@ -307,7 +310,10 @@ impl Settings {
             return Ok(());
         }
         let option = one_name(level, name);
-        let known = KEPT.iter().find(|(known, ..)| *known == option).ok_or(Errno::ENOPROTOOPT)?;
+        let known = KEPT_OF_DATAGRAMS
+            .iter()
+            .find(|(known, ..)| *known == option)
+            .ok_or(Errno::ENOPROTOOPT)?;
         self.kept.insert(option, known.1.of(value)?);
         // One option with two units (`sock_set_timestamp`).
         if let (SOL_SOCKET, SO_TIMESTAMP | SO_TIMESTAMPNS) = option {
