@@ -122,7 +122,7 @@ impl App for Ping {
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
         while let Some(answer) = cx.datagram_read(ready.socket).expect("is open") {
             let number = match self.protocol {
-                Protocol::Icmp(_) => answer.from.port(),
+                Protocol::Icmp(_) => answer.sequence.unwrap_or_default(),
                 Protocol::Udp { .. } => AppCx::label_of(&answer.body) as u16,
             };
             let Some(place) = self.waiting.iter().position(|(sent, _)| *sent == number) else {

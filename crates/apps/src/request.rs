@@ -193,7 +193,7 @@ impl ResponseServer {
     }
 
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
-        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
             cx.own(socket);
             self.open.insert(socket, Dialogue::default());
             self.report.socket = Some(socket);

@@ -59,7 +59,7 @@ impl TcpSink {
     }
 
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
-        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
             cx.own(socket);
             let place = self.open.partition_point(|(other, _)| *other < socket);
             self.open.insert(place, (socket, 0));

@@ -38,7 +38,7 @@ fn main() {
     let (_, ready) = hand_in(&mut host, now, port, ack);
     assert!(ready.contains(&SocketReady { socket: listener, bits: SocketReady::READABLE }));
 
-    let connection = host.tcp_accept(now, listener).expect("a listener");
+    let connection = host.tcp_accept(listener).expect("a listener");
     let connection = connection.expect("the handshake is complete");
     println!("{now:?} accepted as {connection:?}");
     turn(&mut host, now);

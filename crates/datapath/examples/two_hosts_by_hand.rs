@@ -25,7 +25,7 @@ fn main() {
     let socket = hosts[0].tcp_connect(now, client, server, &defaults).expect("a free port");
     settle(&mut hosts, now, &mut frames);
 
-    let accepted = hosts[1].tcp_accept(now, listener).expect("a listener").expect("a connection");
+    let accepted = hosts[1].tcp_accept(listener).expect("a listener").expect("a connection");
     let now = now + Duration::from_millis(1);
     assert_eq!(hosts[0].tcp_send(now, socket, SENTENCE), Ok(SENTENCE.len() as u64));
     settle(&mut hosts, now, &mut frames);

@@ -70,7 +70,7 @@ fn transfer(setting: Setting, manners: Manners) -> Came {
     let (mut ended, mut rests_until) = (false, Instant::ZERO);
     let limit = net.now + LONG;
     while !ended {
-        server = server.or_else(|| net.hosts[1].tcp_accept(net.now, listener).expect("a listener"));
+        server = server.or_else(|| net.hosts[1].tcp_accept(listener).expect("a listener"));
         while written < file.len() {
             let end = (written + 1 + choices.below(manners.write as u64) as usize).min(file.len());
             let only_length = manners.lengths && choices.one_in(5);

@@ -157,7 +157,7 @@ mod ours {
         let listener = world.hosts[1].tcp_listen(world.now, server, &config);
         let client = world.hosts[0].tcp_connect(world.now, any, server, &config).expect("a port");
         world.settle();
-        let peer = world.hosts[1].tcp_accept(world.now, listener);
+        let peer = world.hosts[1].tcp_accept(listener);
         let peer = peer.expect("a listener").expect("a connection");
         let (data, mut memory) = (pattern(), vec![0; PIECE]);
         let (mut sent, mut got) = (0, 0);

@@ -9,7 +9,7 @@ use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::Body;
 use crate::tcp::config::PmtuDiscovery;
-use crate::tcp::{IcmpError, PathMtu, SocketError as NetworkError};
+use crate::tcp::{Ends, IcmpError, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -41,13 +41,24 @@ impl UdpSocket {
         if remote.is_ipv4() {
             remote.set_port(self.peer.map_or(0, |peer| peer.port()));
         }
-        if self.wants_errors(remote.is_ipv6()) && self.errors.len() < MAX_ERRORS {
-            let (error, offender) = (NetworkError::MessageSize, remote.ip());
-            let payload = Body::default();
-            let told = DatagramError { error, icmp: None, info: mtu, offender, remote, payload };
-            self.errors.push_back(told);
+        if !self.wants_errors(remote.is_ipv6()) {
+            return;
+        }
+        let (error, offender) = (NetworkError::MessageSize, remote.ip());
+        let payload = Body::default();
+        let told = DatagramError { error, icmp: None, info: mtu, offender, remote, payload };
+        if self.queue_error(told) {
             self.wakes.state = self.wakes.state.wrapping_add(1);
         }
+    }
+
+    /// Keeps an error for its reader; false: too many wait already (`sock_queue_err_skb`).
+    fn queue_error(&mut self, told: DatagramError) -> bool {
+        let has_room = self.errors.len() < MAX_ERRORS;
+        if has_room {
+            self.errors.push_back(told);
+        }
+        has_room
     }
 
     /// Takes the first of the errors that wait. The error that is told without them is that of the next ICMP message, and
@@ -219,11 +230,11 @@ impl Host {
         Ok(self.open_udp(id)?.wakes)
     }
 
-    /// An ICMP error about a datagram of this host: local end, remote end.
+    /// An ICMP error about a datagram of this host.
     pub(super) fn udp_error(
         &mut self,
         now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
+        Ends { local, remote }: Ends,
         icmp: IcmpError,
         offender: IpAddr,
         payload: Body,
@@ -241,12 +252,10 @@ impl Host {
         }
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
         if socket.wants_errors(icmp.ipv6) {
-            if socket.errors.len() < MAX_ERRORS {
-                let info = if error == NetworkError::MessageSize { icmp.mtu } else { 0 };
-                let icmp = Some(icmp);
-                let told = DatagramError { error, icmp, info, offender, remote, payload };
-                socket.errors.push_back(told);
-            }
+            let info = if error == NetworkError::MessageSize { icmp.mtu } else { 0 };
+            let icmp = Some(icmp);
+            // The socket's error is told even if there is no room for more.
+            socket.queue_error(DatagramError { error, icmp, info, offender, remote, payload });
         } else if !hard || socket.peer.is_none() {
             return;
         }

@@ -14,8 +14,8 @@ use crate::packet::{
 };
 use crate::reason::{Enqueue, Reason};
 use crate::rng::Rng;
-use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::{Ends, IcmpError};
 use crate::units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
@@ -162,9 +162,15 @@ impl Host {
             let answer = Icmp { kind: reply, ..icmp };
             self.icmp_send(now, dst, src, tos, answer, packet.body);
         } else if icmp.kind == reply {
-            let from = SocketAddr::new(src, icmp.rest as u16);
-            let ttl = packet.network.ttl();
-            let datagram = Datagram { from, to: dst, body: packet.body, tos, ttl, at: now };
+            let datagram = Datagram {
+                from: SocketAddr::new(src, 0),
+                sequence: Some(icmp.rest as u16),
+                to: dst,
+                ttl: packet.network.ttl(),
+                body: packet.body,
+                tos,
+                at: now,
+            };
             self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);
         } else if let Some(quoted) = packet.quoted() {
             self.deliver_icmp_error(now, icmp, src, quoted, &packet);
@@ -181,10 +187,10 @@ impl Host {
         packet: &Packet,
     ) {
         let (Some(src), Some(dst)) = (quoted.network.src(), quoted.network.dst()) else { return };
-        let ends = (
-            SocketAddr::new(src, quoted.flow.src_port),
-            SocketAddr::new(dst, quoted.flow.dst_port),
-        );
+        let ends = Ends {
+            local: SocketAddr::new(src, quoted.flow.src_port),
+            remote: SocketAddr::new(dst, quoted.flow.dst_port),
+        };
         let ipv6 = from.is_ipv6();
         let mtu = if ipv6 { icmp.rest } else { icmp.rest & 0xffff };
         let seq = quoted.seq.unwrap_or_default();

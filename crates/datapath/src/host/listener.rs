@@ -9,7 +9,7 @@ use crate::packet::{Packet, Tcp, TcpFlags};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::{Admission, switch};
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Gate, syncookies};
+use crate::tcp::{Connection, Ends, Gate, syncookies};
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
@@ -213,11 +213,7 @@ impl Host {
     ///
     /// # Errors
     /// It is not an open listener.
-    pub fn tcp_accept(
-        &mut self,
-        _now: Instant,
-        listener: SocketId,
-    ) -> Result<Option<SocketId>, SocketError> {
+    pub fn tcp_accept(&mut self, listener: SocketId) -> Result<Option<SocketId>, SocketError> {
         let slot = self.sockets.slot(listener)?;
         let listener = self.tcp_listener_mut(slot).ok_or(SocketError::WrongKind)?;
         let Some(id) = listener.queue.pop_front() else { return Ok(None) };
@@ -262,7 +258,7 @@ impl Host {
         &mut self,
         now: Instant,
         listener: u32,
-        (local, remote): (SocketAddr, SocketAddr),
+        ends: Ends,
         iss: Option<Seq>,
         packet: &Packet,
     ) -> bool {
@@ -276,10 +272,10 @@ impl Host {
             return true;
         }
         if tcp.flags.contains(TcpFlags::ACK) {
-            return self.cookie_returns(now, listener, local, remote, packet);
+            return self.cookie_returns(now, listener, ends, packet);
         }
         if tcp.flags.contains(TcpFlags::SYN) && !tcp.flags.contains(TcpFlags::FIN) {
-            self.open_passively(now, listener, (local, remote), iss, packet);
+            self.open_passively(now, listener, ends, iss, packet);
         }
         true
     }
@@ -290,7 +286,7 @@ impl Host {
         &mut self,
         now: Instant,
         listener: u32,
-        (local, remote): (SocketAddr, SocketAddr),
+        ends: Ends,
         iss: Option<Seq>,
         syn: &Packet,
     ) {
@@ -310,7 +306,7 @@ impl Host {
             if self.listener_at(listener).is_some_and(Listener::queue_is_full) {
                 return self.drop_syn();
             }
-            return self.send_syn_cookie(now, listener, local, remote, &config, syn);
+            return self.send_syn_cookie(now, listener, ends, &config, syn);
         }
         if state.queue_is_full() {
             return self.drop_syn();
@@ -322,11 +318,11 @@ impl Host {
             return;
         }
         let admission = self.admit_fast_open(now, listener, syn);
-        let mut ends = self.endpoints(now, local, remote, &config);
-        ends.iss = iss.unwrap_or(ends.iss);
+        let mut endpoints = self.endpoints(now, ends, &config);
+        endpoints.iss = iss.unwrap_or(endpoints.iss);
         let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
-            Connection::accept(id, config, ends, syn, admission, cx)
+            Connection::accept(id, config, endpoints, syn, admission, cx)
         });
         let Some(connection) = connection else { return self.sockets.release(id) };
         let opened = connection.is_passive_fast_open();
@@ -371,33 +367,27 @@ impl Host {
         &mut self,
         now: Instant,
         listener: u32,
-        local: SocketAddr,
-        remote: SocketAddr,
+        ends: Ends,
         config: &Arc<TcpConfig>,
         syn: &Packet,
     ) {
         let Some(mut tcp) = syn.tcp().copied() else { return };
         // Our own limit cuts what the peer says before the cookie remembers it (`tcp_parse_options`).
         tcp.options.mss = tcp.options.mss.min(config.max_segment.map_or(u16::MAX, NonZeroU16::get));
-        let mut ends = self.endpoints(now, local, remote, config);
-        ends.iss = syncookies::make(self.tcp_stack().secret, now, (local, remote), &tcp);
+        let mut endpoints = self.endpoints(now, ends, config);
+        endpoints.iss = syncookies::make(self.tcp_stack().secret, now, ends, &tcp);
         let config = Arc::clone(config);
         self.tcp_stack().mib.req_q_full_do_cookies += 1;
-        self.with_cx(now, Gate::default(), |cx| Connection::send_cookie(config, ends, syn, cx));
+        self.with_cx(now, Gate::default(), |cx| {
+            Connection::send_cookie(config, endpoints, syn, cx)
+        });
         if let Some(state) = self.tcp_listener_mut(listener) {
             state.cookies_sent_at = Some(now);
         }
     }
 
     /// An ACK for a listener: perhaps it returns a cookie (`cookie_v4_check`). False: it does not.
-    fn cookie_returns(
-        &mut self,
-        now: Instant,
-        listener: u32,
-        local: SocketAddr,
-        remote: SocketAddr,
-        packet: &Packet,
-    ) -> bool {
+    fn cookie_returns(&mut self, now: Instant, listener: u32, ends: Ends, packet: &Packet) -> bool {
         let (Some(&tcp), Some(state)) = (packet.tcp(), self.listener_at(listener)) else {
             return false;
         };
@@ -411,7 +401,7 @@ impl Host {
         let full = state.queue_is_full();
         let secret = self.tcp_stack().secret;
         let numbers = (tcp.seq, tcp.ack);
-        let Some(mss) = syncookies::check(secret, now, (local, remote), numbers) else {
+        let Some(mss) = syncookies::check(secret, now, ends, numbers) else {
             self.tcp_stack().mib.syn_cookies_failed += 1;
             return false;
         };
@@ -425,11 +415,11 @@ impl Host {
         }
         let syn =
             Tcp { seq: tcp.seq - 1, flags: TcpFlags::SYN, options: remembered.options, ..tcp };
-        let mut ends = self.endpoints(now, local, remote, &config);
-        ends.iss = Seq((tcp.ack - 1).0);
+        let mut endpoints = self.endpoints(now, ends, &config);
+        endpoints.iss = Seq((tcp.ack - 1).0);
         let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
-            Connection::from_cookie(id, config, ends, &syn, remembered.ecn, cx)
+            Connection::from_cookie(id, config, endpoints, &syn, remembered.ecn, cx)
         });
         self.install_connection(id, connection, Some(listener));
         if let Some(state) = self.tcp_listener_mut(listener) {

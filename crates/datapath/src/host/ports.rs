@@ -2,11 +2,11 @@
 
 use super::Host;
 use crate::fib::Decision;
-use crate::tcp::SocketError;
 use crate::tcp::config::SysctlError;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
 use crate::tcp::sysctl::number_within;
+use crate::tcp::{Ends, SocketError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Ports for those who ask for none (`net.ipv4.ip_local_port_range`), one after the other.
@@ -118,7 +118,7 @@ impl Host {
         if local.port() == 0 {
             let free = self.free_tcp_port(local.ip(), remote);
             local.set_port(free.ok_or(SocketError::AddressNotAvailable)?);
-        } else if self.is_connected(local, remote) {
+        } else if self.is_connected(Ends { local, remote }) {
             return Err(SocketError::AddressNotAvailable);
         }
         Ok(local)

@@ -37,8 +37,10 @@ pub enum SocketError {
 /// One datagram, or one echo reply, as read from a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who sent it. The port of an echo reply is the sequence number of its request.
+    /// Who sent it; an echo reply has no port.
     pub from: SocketAddr,
+    /// The sequence number of an echo reply, which is that of its request.
+    pub sequence: Option<u16>,
     /// The address that it was sent to (`IP_PKTINFO`).
     pub to: IpAddr,
     /// Its payload.

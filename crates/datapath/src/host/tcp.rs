@@ -20,7 +20,7 @@ use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Gate, PathMtu, XmitResult};
+use crate::tcp::{Connection, Cx, Egress, Ends, Gate, PathMtu, XmitResult};
 use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -158,7 +158,7 @@ const _: () = assert!(size_of::<TcpStack>() <= 768);
 
 impl TcpStack {
     /// The connection between these ends.
-    pub(super) fn connection_between(&self, ends: &table::Ends) -> Option<u32> {
+    pub(super) fn connection_between(&self, ends: &Ends) -> Option<u32> {
         self.connections.get(ends)
     }
 
@@ -437,7 +437,7 @@ impl Host {
     fn note_state_change(&mut self, now: Instant, id: u32, in_handshake: bool) {
         let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) else { return };
         let tcp = &socket.connection;
-        let ends = (tcp.local(), tcp.remote());
+        let ends = tcp.ends();
         let state = tcp.state();
         let (failed, is_dead) = (state == State::Close, tcp.is_dead());
         let queued = socket.queued;
@@ -477,14 +477,13 @@ impl Host {
     /// packets of the call that has just been made went by the old ones.
     #[cold]
     fn route_again(&mut self, now: Instant, connection: &mut Connection) {
-        let (local, remote) = (connection.local(), connection.remote());
-        let ends = self.endpoints(now, local, remote, connection.config());
+        let ends = self.endpoints(now, connection.ends(), connection.config());
         connection.route_changed(&ends);
     }
 
     /// Segments do not find a closed connection any more (`inet_unhash`).
     #[cold]
-    fn unhash(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) {
+    fn unhash(&mut self, id: u32, ends: Ends) {
         let stack = self.tcp_stack();
         if stack.connections.get(&ends) == Some(id) {
             stack.connections.remove(&ends);
@@ -548,7 +547,7 @@ impl Host {
         connection: Connection,
         listener: Option<u32>,
     ) {
-        let key = (connection.local(), connection.remote());
+        let ends = connection.ends();
         if let Some(at) = connection.wake_at() {
             self.socket_timers.arm(id, at);
         }
@@ -565,13 +564,13 @@ impl Host {
         }));
         self.sockets.take_back(id, Socket::Tcp(socket));
         if hashed {
-            self.tcp_stack().connections.insert(key, id);
+            self.tcp_stack().connections.insert(ends, id);
         }
     }
 
     pub(super) fn forget_connection(&mut self, id: u32) {
         let Some(connection) = self.connection_at(id) else { return };
-        let ends = (connection.local(), connection.remote());
+        let ends = connection.ends();
         self.unhash(id, ends);
         self.sockets.remove(id);
         self.socket_timers.forget(id);

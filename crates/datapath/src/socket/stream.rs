@@ -256,7 +256,7 @@ impl Sockets {
         let Phase::Listener(listener) = stream.phase else {
             return Poll::Ready(Err(Errno::EINVAL));
         };
-        let Some(id) = host.tcp_accept(now, listener).unwrap_or_default() else {
+        let Some(id) = host.tcp_accept(listener).unwrap_or_default() else {
             let timeout = stream.options.receive_timeout;
             return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };

@@ -253,6 +253,15 @@ struct Totals {
     plb_rehash: u16,
 }
 
+/// Between whom a segment or a datagram goes, as one of them sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ends {
+    /// Our end.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+}
+
 /// One end of a connection. A [`SocketAddr`] takes half as much again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct End {
@@ -364,6 +373,11 @@ impl Connection {
     /// Remote address and port.
     pub fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.remote.ip, self.remote.port)
+    }
+
+    /// Both ends.
+    pub fn ends(&self) -> Ends {
+        Ends { local: self.local(), remote: self.remote() }
     }
 
     /// The pending error, taken (`SO_ERROR`).

@@ -3,10 +3,11 @@
 
 use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions};
+use crate::tcp::Ends;
 use crate::tcp::config::TcpConfig;
 use crate::units::Instant;
 use core::hash::Hasher as _;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use siphasher::sip::SipHasher24;
 
 /// Segment sizes that a cookie can tell, IPv4 (`msstab`).
@@ -33,9 +34,6 @@ const SECRETS: [(u64, u64); 2] = [
     (0x6f74_2065_6469_626c, 0x6520_6174_2061_6c6c),
 ];
 
-/// Our end and the peer's.
-pub type Ends = (SocketAddr, SocketAddr);
-
 /// What a returned cookie tells of the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
@@ -48,7 +46,7 @@ pub struct Remembered {
 /// The sequence number that answers `syn`, from a host with this `secret`, and the MSS that it remembers
 /// (`cookie_init_sequence`).
 pub fn make(secret: [u64; 2], now: Instant, ends: Ends, syn: &Tcp) -> Seq {
-    let table = table(ends.0.ip());
+    let table = table(ends.local.ip());
     let wanted = if syn.options.mss == 0 { 536 } else { syn.options.mss };
     let index = table.iter().rposition(|&mss| mss <= wanted).unwrap_or(0) as u32;
     let count = minute(now);
@@ -73,7 +71,7 @@ pub fn check(secret: [u64; 2], now: Instant, ends: Ends, (seq, ack): (Seq, Seq))
     }
     let count = minute(now).wrapping_sub(age);
     let index = rest.wrapping_sub(hash(1, secret, ends, count)) & ((1 << DATA_BITS) - 1);
-    table(ends.0.ip()).get(index as usize).copied()
+    table(ends.local.ip()).get(index as usize).copied()
 }
 
 /// The timestamp that remembers what the SYN offered (`cookie_init_timestamp`): never ahead of
@@ -120,7 +118,7 @@ fn minute(now: Instant) -> u32 {
     (now.as_millis() / 60_000) as u32
 }
 
-fn hash(which: usize, secret: [u64; 2], (local, remote): Ends, count: u32) -> u32 {
+fn hash(which: usize, secret: [u64; 2], Ends { local, remote }: Ends, count: u32) -> u32 {
     let (key0, key1) = SECRETS[which];
     let mut hasher = SipHasher24::new_with_keys(key0 ^ secret[0], key1 ^ secret[1]);
     for end in [remote, local] {
@@ -140,8 +138,10 @@ mod tests {
     use crate::packet::{TcpFlags, Timestamps};
     use crate::units::Duration;
 
-    fn ends() -> (SocketAddr, SocketAddr) {
-        ("192.168.0.1:8080".parse().unwrap(), "192.0.2.1:40000".parse().unwrap())
+    fn ends() -> Ends {
+        let [local, remote] =
+            ["192.168.0.1:8080", "192.0.2.1:40000"].map(|end| end.parse().unwrap());
+        Ends { local, remote }
     }
 
     fn syn(mss: u16) -> Tcp {
@@ -159,18 +159,12 @@ mod tests {
 
     #[test]
     fn a_cookie_returns_its_mss_for_two_minutes() {
-        let (local, remote) = ends();
+        let ends = ends();
         let made = Instant::ZERO + Duration::from_secs(59);
         for (offered, remembered) in [(100, 536), (1_000, 536), (1_400, 1_300), (9_000, 1_460)] {
-            let cookie = make([0; 2], made, (local, remote), &syn(offered));
-            let at = |s| {
-                check(
-                    [0; 2],
-                    made + Duration::from_secs(s),
-                    (local, remote),
-                    (Seq(123_457), cookie + 1),
-                )
-            };
+            let cookie = make([0; 2], made, ends, &syn(offered));
+            let at =
+                |s| check([0; 2], made + Duration::from_secs(s), ends, (Seq(123_457), cookie + 1));
             assert_eq!(at(0), Some(remembered), "{offered}");
             assert_eq!(at(60), Some(remembered), "the next minute");
             assert_eq!(at(61), None, "the minute after");
@@ -179,15 +173,15 @@ mod tests {
 
     #[test]
     fn a_made_up_cookie_is_refused() {
-        let (local, remote) = ends();
-        let cookie = make([0; 2], Instant::ZERO, (local, remote), &syn(1_460));
+        let ends = ends();
+        let cookie = make([0; 2], Instant::ZERO, ends, &syn(1_460));
         let now = Instant::ZERO;
-        assert_eq!(check([0; 2], now, (local, remote), (Seq(123_457), cookie + 9)), None);
-        assert_eq!(check([0; 2], now, (local, remote), (Seq(123_557), cookie + 1)), None);
+        assert_eq!(check([0; 2], now, ends, (Seq(123_457), cookie + 9)), None);
+        assert_eq!(check([0; 2], now, ends, (Seq(123_557), cookie + 1)), None);
         let stranger = "192.0.2.2:40000".parse().unwrap();
         let returned = (Seq(123_457), cookie + 1);
-        assert_eq!(check([0; 2], now, (local, stranger), returned), None);
-        assert_eq!(check([1, 2], now, (local, remote), returned), None, "another's secret");
+        assert_eq!(check([0; 2], now, Ends { remote: stranger, ..ends }, returned), None);
+        assert_eq!(check([1, 2], now, ends, returned), None, "another's secret");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Wire {
         self.go_on(at_once);
         self.say(segment(TcpFlags::ACK, Seq(1_001), self.next.0), b"");
         self.go_on(at_once);
-        let accepted = self.host.tcp_accept(self.now, self.sockets[0]).expect("it listens");
+        let accepted = self.host.tcp_accept(self.sockets[0]).expect("it listens");
         self.sockets.push(accepted.expect("the peer has connected"));
     }
 
@@ -179,7 +179,7 @@ impl Wire {
             }
             4 => while let Ok(Some(_)) = self.host.datagram_read(self.sockets[1]) {},
             _ => {
-                while let Ok(Some(other)) = self.host.tcp_accept(self.now, self.sockets[0]) {
+                while let Ok(Some(other)) = self.host.tcp_accept(self.sockets[0]) {
                     self.sockets.push(other);
                 }
             }

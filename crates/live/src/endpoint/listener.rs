@@ -75,9 +75,9 @@ impl TcpListener {
     /// The stack's device has gone away.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         loop {
-            let accepted = self.stack.shared.call(|state, now| {
+            let accepted = self.stack.shared.call(|state, _| {
                 state.check()?;
-                let accepted = state.host.tcp_accept(now, self.id).map_err(call_failed)?;
+                let accepted = state.host.tcp_accept(self.id).map_err(call_failed)?;
                 if accepted.is_none() {
                     state.wait(self.id, For::Reading, cx.waker());
                 }

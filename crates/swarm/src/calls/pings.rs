@@ -33,7 +33,7 @@ impl Pings {
         let Some(socket) = self.socket else { return Ok(0) };
         while let Some(answer) = host.datagram_read(socket).expect("is open") {
             count += 1;
-            let told = (answer.from.port(), answer.body.len);
+            let told = (answer.sequence.expect("of an echo reply"), answer.body.len);
             if !self.asked.contains(&told) {
                 return Err(format!("an answer {told:?} that nobody has asked for"));
             }

@@ -391,7 +391,7 @@ impl App for Talk {
         if let Role::Server { listener: Some(listener), .. } = self.role
             && ready.socket == listener
         {
-            while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+            while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
                 self.begin(cx, socket, false);
             }
         }

@@ -8,9 +8,8 @@ use crate::packet::{
     Transport,
 };
 use crate::reason::Reason;
-use crate::tcp::Connection;
+use crate::tcp::{Connection, Ends};
 use crate::units::Instant;
-use core::net::SocketAddr;
 
 impl Host {
     /// A TCP segment for this host (`tcp_v4_rcv`). It is read where it lies.
@@ -24,8 +23,8 @@ impl Host {
 
     #[cold]
     fn segment_for_none(&mut self, now: Instant, place: &mut Packet) {
-        let Some((local, remote)) = ends_of(place) else { return };
-        self.segment_for_listener(now, local, remote, None, place.take());
+        let Some(ends) = ends_of(place) else { return };
+        self.segment_for_listener(now, ends, None, place.take());
     }
 
     #[inline]
@@ -43,30 +42,23 @@ impl Host {
         let iss @ Some(_) = self.connection_at(id).and_then(|tcp| tcp.yields_to(place, now)) else {
             return false;
         };
-        let Some((local, remote)) = ends_of(place) else { return false };
-        let listens = self.listener_for(local).is_some();
+        let Some(ends) = ends_of(place) else { return false };
+        let listens = self.listener_for(ends.local).is_some();
         if listens {
-            self.unhash(id, (local, remote));
+            self.unhash(id, ends);
             self.with_connection(now, id, Connection::retire);
-            self.segment_for_listener(now, local, remote, iss, place.take());
+            self.segment_for_listener(now, ends, iss, place.take());
         }
         listens
     }
 
     /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`). `iss`: the number that
     /// a connection has to begin with that was in TIME-WAIT.
-    fn segment_for_listener(
-        &mut self,
-        now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        iss: Option<Seq>,
-        packet: Packet,
-    ) {
-        let listener = self.listener_for(local);
+    fn segment_for_listener(&mut self, now: Instant, ends: Ends, iss: Option<Seq>, packet: Packet) {
+        let listener = self.listener_for(ends.local);
         let flags = packet.tcp().map_or(TcpFlags::RST, |tcp| tcp.flags);
         if let Some(listener) = listener
-            && self.segment_at_listener(now, listener, (local, remote), iss, &packet)
+            && self.segment_at_listener(now, listener, ends, iss, &packet)
         {
             return;
         }

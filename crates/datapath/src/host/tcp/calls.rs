@@ -3,7 +3,7 @@
 use super::TcpSocket;
 use crate::host::{Host, SocketError, SocketId};
 use crate::tcp::config::TcpConfig;
-use crate::tcp::{Connection, Gate, Payload, SocketError as NetworkError, TcpRead};
+use crate::tcp::{Connection, Ends, Gate, Payload, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
 
@@ -36,7 +36,7 @@ impl Host {
         fast_open: Option<Payload<'_>>,
     ) -> Result<SocketId, SocketError> {
         let local = self.bind_local(local, remote)?;
-        let ends = self.endpoints(now, local, remote, config);
+        let ends = self.endpoints(now, Ends { local, remote }, config);
         let id = self.reserve_socket(now);
         let config = config.clone().shared();
         let gate = Gate::default();

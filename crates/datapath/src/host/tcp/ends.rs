@@ -6,7 +6,7 @@ use crate::host::udp::LOOPBACK_MTU;
 use crate::host::{Host, SocketError};
 use crate::packet::seq::Seq;
 use crate::tcp::config::{Sysctl, SysctlError, TcpConfig};
-use crate::tcp::{Endpoints, PathMtu};
+use crate::tcp::{Endpoints, Ends, PathMtu};
 use crate::units::{Duration, Instant};
 use core::hash::Hasher as _;
 use core::net::{IpAddr, SocketAddr};
@@ -24,10 +24,10 @@ impl Host {
     pub(in crate::host) fn endpoints(
         &mut self,
         now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
+        ends: Ends,
         config: &TcpConfig,
     ) -> Endpoints {
+        let Ends { local, remote } = ends;
         let mut mtu = match self.route_to(remote.ip()) {
             crate::fib::Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
             _ => LOOPBACK_MTU,
@@ -45,7 +45,7 @@ impl Host {
             mtu = mtu.min(path.bytes);
             route.mtu_locked = path.locked;
         }
-        let iss = initial_sequence_number(self.tcp_stack().secret, now, local, remote);
+        let iss = initial_sequence_number(self.tcp_stack().secret, now, ends);
         Endpoints { local, remote, mtu, iss, ecn, route }
     }
 
@@ -91,8 +91,8 @@ impl Host {
     }
 
     /// Whether there is a connection between these ends.
-    pub(in crate::host) fn is_connected(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
-        self.tcp_stack().connections.get(&(local, remote)).is_some()
+    pub(in crate::host) fn is_connected(&mut self, ends: Ends) -> bool {
+        self.tcp_stack().connections.get(&ends).is_some()
     }
 
     /// `net.ipv4.ip_local_port_range`: two ports.
@@ -121,7 +121,8 @@ impl Host {
         }
         for _ in 0..self.sockets.ephemeral.tries() {
             let port = self.sockets.ephemeral.next();
-            if !self.is_connected(SocketAddr::new(local, port), remote) {
+            let local = SocketAddr::new(local, port);
+            if !self.is_connected(Ends { local, remote }) {
                 return Some(port);
             }
         }
@@ -131,14 +132,9 @@ impl Host {
 }
 
 /// RFC 6528: a keyed hash of the ends plus a clock of 64 ns.
-fn initial_sequence_number(
-    secret: [u64; 2],
-    now: Instant,
-    local: SocketAddr,
-    remote: SocketAddr,
-) -> Seq {
+fn initial_sequence_number(secret: [u64; 2], now: Instant, ends: Ends) -> Seq {
     let mut hasher = SipHasher24::new_with_keys(ISN_KEY.0 ^ secret[0], ISN_KEY.1 ^ secret[1]);
-    for end in [local, remote] {
+    for end in [ends.local, ends.remote] {
         match end.ip() {
             IpAddr::V4(ip) => hasher.write(&ip.octets()),
             IpAddr::V6(ip) => hasher.write(&ip.octets()),

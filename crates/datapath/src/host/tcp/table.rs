@@ -2,11 +2,9 @@
 
 use crate::grow::reserve_one;
 use crate::packet::{Network, Packet};
+use crate::tcp::Ends;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rustc_hash::FxHashMap;
-
-/// Both ends of a connection, the own one first.
-pub(in crate::host) type Ends = (SocketAddr, SocketAddr);
 
 /// Connections by their ends. Those of IPv4 need a quarter of the room that two addresses of either
 /// family take, and there may be many hosts with one of them each: that one lies here itself.
@@ -44,7 +42,9 @@ struct EndsV4 {
 impl EndsV4 {
     #[inline]
     fn of(ends: &Ends) -> Option<Self> {
-        let (SocketAddr::V4(local), SocketAddr::V4(remote)) = ends else { return None };
+        let (SocketAddr::V4(local), SocketAddr::V4(remote)) = (ends.local, ends.remote) else {
+            return None;
+        };
         Some(Self::new((*local.ip(), local.port()), (*remote.ip(), remote.port())))
     }
 
@@ -60,7 +60,7 @@ pub(in crate::host) fn ends_of(packet: &Packet) -> Option<Ends> {
     let tcp = packet.tcp()?;
     let local = SocketAddr::new(packet.network.dst()?, tcp.dst_port);
     let remote = SocketAddr::new(packet.network.src()?, tcp.src_port);
-    Some((local, remote))
+    Some(Ends { local, remote })
 }
 
 impl ConnectionTable {
@@ -155,7 +155,10 @@ mod tests {
     fn connections_are_found_by_both_ends() {
         let parsed = |text: &str| text.parse::<SocketAddr>().expect("an address and a port");
         let all = ["10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1", "[::1]:1", "[::1]:2"].map(parsed);
-        let pairs: Vec<Ends> = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).collect();
+        let pairs: Vec<Ends> = all
+            .iter()
+            .flat_map(|a| all.iter().map(move |b| Ends { local: *a, remote: *b }))
+            .collect();
         let mut table = ConnectionTable::default();
         for (id, ends) in (0..).zip(&pairs) {
             assert_eq!(table.get(ends), None);
@@ -180,9 +183,10 @@ mod tests {
     fn ends_of_zeros_are_as_good_as_others() {
         let zeros = "0.0.0.0:0".parse().expect("an address and a port");
         let mut table = ConnectionTable::default();
-        assert_eq!(table.get(&(zeros, zeros)), None);
-        table.insert((zeros, zeros), 7);
-        assert_eq!(table.get(&(zeros, zeros)), Some(7));
+        let ends = Ends { local: zeros, remote: zeros };
+        assert_eq!(table.get(&ends), None);
+        table.insert(ends, 7);
+        assert_eq!(table.get(&ends), Some(7));
     }
 
     #[test]

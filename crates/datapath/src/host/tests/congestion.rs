@@ -106,7 +106,7 @@ impl Path {
                 Poll::Send { .. } => self.transmit(side, place.take()),
                 Poll::Ready(ready) if side == 1 => {
                     self.accepted.get_or_insert(ready.socket);
-                    if let Ok(Some(socket)) = self.hosts[1].tcp_accept(self.now, ready.socket) {
+                    if let Ok(Some(socket)) = self.hosts[1].tcp_accept(ready.socket) {
                         self.accepted = Some(socket);
                     }
                 }

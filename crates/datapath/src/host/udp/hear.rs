@@ -26,7 +26,8 @@ impl Host {
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
-        let datagram = Datagram { from, to, body: packet.body.clone(), tos, ttl, at: now };
+        let datagram =
+            Datagram { from, sequence: None, to, body: packet.body.clone(), tos, ttl, at: now };
         if !socket.accept(datagram) {
             let count = self.count(dst.is_ipv6());
             count.udp_rcvbuf_errors += 1;

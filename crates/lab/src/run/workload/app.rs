@@ -256,7 +256,7 @@ pub struct Sink {
 
 impl Sink {
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
-        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
             cx.own(socket);
             if let Some(connection) = cx.host.tcp_connection(socket) {
                 self.open.insert(socket, connection.remote());

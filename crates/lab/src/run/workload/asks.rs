@@ -373,7 +373,7 @@ pub struct Dialogue {
 
 impl Server {
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
-        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
             cx.own(socket);
             let from = cx.host.tcp_connection(socket).map(Connection::remote);
             let Some((of, requests)) = from.and_then(|from| self.clients.behind(from)) else {
