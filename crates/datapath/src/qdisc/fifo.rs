@@ -140,7 +140,7 @@ impl Qdisc for Fifo {
                 self.queue.push_back_from(place);
                 Enqueue::Queued
             }
-            FifoKind::HeadDrop(_) => self.replace_head(place, cx),
+            FifoKind::HeadDrop(1..) => self.replace_head(place, cx),
             _ => self.refuse(place, cx),
         }
     }

@@ -1,4 +1,4 @@
-//! fq: a queue for each socket, served by deficit round robin, each packet at the time that its
+//! fq: a queue for each connection, and for the datagrams and forwarded packets of each hash, served by deficit round robin, each packet at the time that its
 //! sender has set for it (Linux `net/sched/sch_fq.c`, tc-fq(8)).
 //!
 //! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it has
@@ -10,7 +10,7 @@ use self::bands::{Bands, List};
 use super::check::{assert_holds, assert_lists};
 use super::hash::FlowKey;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
-use crate::packet::{Meta, Packet};
+use crate::packet::{Meta, Packet, Transport};
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant, NANOS_PER_SEC};
@@ -84,7 +84,7 @@ pub struct FqStats {
     pub flows_plimit: u64,
     /// Packets too long for their rate.
     pub pkts_too_long: u64,
-    /// Packets that were CE-marked.
+    /// Packets that were to be CE-marked, whether they are capable of it or not.
     pub ce_mark: u64,
     /// Packets dropped because their time lay beyond the horizon.
     pub horizon_drops: u64,
@@ -150,8 +150,16 @@ const PRIO_CONTROL: u32 = 7;
 const PRIO_MASK: u32 = 15;
 /// `FQ_GC_AGE`: an idle flow is remembered for so long at least.
 const GC_AGE: Duration = Duration::from_secs(3);
+/// `FQ_GC_MAX`: so many are forgotten at a time.
+const GC_MOST: usize = 8;
 /// Packets that may wait for nothing beside flows that wait for their time.
 const FAST_PATH_LEN: usize = 8;
+/// The connection that sends a packet; that of a forwarded one is not known (`skb->sk`).
+fn tcp_socket(packet: &Packet) -> Option<u32> {
+    let is_owned = packet.meta.owner != Meta::NO_OWNER;
+    (is_owned && matches!(packet.transport, Transport::Tcp(_))).then_some(packet.meta.owner)
+}
+
 /// Keys of flows without a socket begin here.
 const ORPHANS: u64 = 1 << 32;
 
@@ -233,14 +241,16 @@ impl Fq {
 
     /// The packet's flow, made if it is new (`fq_classify`).
     fn classify(&mut self, packet: &Packet, now: Instant) -> u32 {
-        let key = match packet.meta.owner {
-            Meta::NO_OWNER => ORPHANS | u64::from(self.key.hash(packet) & self.config.orphan_mask),
-            owner => u64::from(owner),
+        // A datagram socket may have many peers, and those of one that is connected share a hash.
+        let key = match tcp_socket(packet) {
+            Some(socket) => u64::from(socket),
+            None => ORPHANS | u64::from(self.key.hash(packet) & self.config.orphan_mask),
         };
         if let Some(&flow) = self.by_key.get(&key) {
             return flow;
         }
-        if self.by_key.len() as u32 >= 2 * self.config.buckets {
+        let flows = self.by_key.len() as u32;
+        if flows >= 2 * self.config.buckets && flows - self.active > flows / 2 {
             self.forget_idle_flows(now);
         }
         let flow = FqFlow {
@@ -290,9 +300,8 @@ impl Fq {
     /// `fq_gc`.
     fn forget_idle_flows(&mut self, now: Instant) {
         let old = |flow: &FqFlow| flow.detached && flow.idle_since + GC_AGE <= now;
-        let idle: Vec<u32> =
-            self.by_key.values().copied().filter(|&at| old(&self.flows[at as usize])).collect();
-        for index in idle {
+        let idle = self.by_key.values().copied().filter(|&at| old(&self.flows[at as usize]));
+        for index in idle.take(GC_MOST).collect::<Vec<u32>>() {
             self.by_key.remove(&self.flows[index as usize].key);
             self.vacant.push(index);
             self.own_stats.gc_flows += 1;
@@ -378,7 +387,8 @@ impl Fq {
             flow.packets.pop_front().expect("a packet was looked at");
         self.active -= u32::from(flow.packets.is_empty());
         let late = |threshold: Duration| at + threshold < now && now < Instant::FAR_FUTURE;
-        if self.config.ce_threshold.is_some_and(late) && packet.mark_ce() {
+        if self.config.ce_threshold.is_some_and(late) {
+            packet.mark_ce();
             self.own_stats.ce_mark += 1;
         }
         let mut len = packet.wire_len();
@@ -447,7 +457,8 @@ impl Qdisc for Fq {
             return self.refuse(packet, cx);
         }
         self.waiting = self.waiting + Backlog::of(&packet);
-        let set_by_sender = packet.meta.departs_in_ns > 0;
+        // TCP sets a time for each packet, that of now where none has to wait.
+        let set_by_sender = packet.meta.departs_in_ns > 0 || tcp_socket(&packet).is_some();
         self.active += u32::from(flow.packets.is_empty());
         let place = flow.packets.partition_point(|other| other.departs_at <= departs_at);
         flow.packets.insert(place, Timed { departs_at, set_by_sender, packet });

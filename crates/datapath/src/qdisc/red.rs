@@ -250,7 +250,8 @@ impl Average {
             return self.scaled >> shift;
         }
         let less = (self.scaled * micros) >> config.scell_log;
-        self.scaled - less.min(self.scaled >> 1)
+        let half = self.scaled >> 1;
+        if less < half { self.scaled - less } else { half }
     }
 }
 

@@ -257,7 +257,7 @@ impl Connection {
         let flags = AckEventFlags { slow_path: !fast, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, ack, flags);
         if let Some(marked_256) = self.window.marked_round.take() {
-            self.plb_round(marked_256, cx);
+            self.plb_round(marked_256.into(), cx);
         }
     }
 

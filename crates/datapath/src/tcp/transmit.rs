@@ -264,7 +264,8 @@ impl Connection {
     pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         let ecn = self.ecn_of_control();
         let mut packet = self.control_packet(tcp, ecn, cx);
-        cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { paced, .. } = cx.egress.transmit(cx.now, &mut packet);
+        self.snd.paced_by_fq |= paced;
     }
 
     /// A packet without data, counted as sent.
@@ -273,8 +274,9 @@ impl Connection {
         cx.mib.out_segs += 1;
         let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
         let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);
-        // What has to wait in fq waits with the data of its socket, which it takes no memory of.
-        let owner = if departs_in_ns > 0 { self.id } else { Meta::NO_OWNER };
+        // In fq it waits with the data of its socket, which it takes no memory of; elsewhere nobody asks.
+        let in_fq = self.snd.paced_by_fq || departs_in_ns > 0;
+        let owner = if in_fq { self.id } else { Meta::NO_OWNER };
         let meta = Meta { owner, gso_segs: 1, departs_in_ns, ..self.meta() };
         self.packet(tcp, Body::default(), ecn, meta)
     }

@@ -66,9 +66,9 @@ impl FqWords {
             "flow_limit" => self.flow_limit = Some(number(words.value(word)?, word.text)?),
             "buckets" => self.buckets = Some(buckets(words.value(word)?)?),
             "orphan_mask" => self.orphan_mask = Some(number(words.value(word)?, word.text)?),
-            "quantum" => self.quantum = Some(quantum(words.value(word)?)?),
+            "quantum" => self.quantum = Some(quantum(words.value(word)?, word.text, 1)?),
             "initial_quantum" => {
-                self.initial_quantum = Some(number(words.value(word)?, word.text)?);
+                self.initial_quantum = Some(quantum(words.value(word)?, word.text, 0)?);
             }
             "maxrate" => self.maxrate = Some(rate32(words.value(word)?)?),
             "low_rate_threshold" => self.low_rate_threshold = Some(rate32(words.value(word)?)?),
@@ -132,10 +132,10 @@ fn buckets(word: Word<'_>) -> Result<u32> {
     }
 }
 
-/// Bytes, at most 2²⁰ (`fq_change`).
-fn quantum(word: Word<'_>) -> Result<u32> {
-    let bytes = number(word, "quantum")?;
-    if (1..=MAX_QUANTUM).contains(&bytes) { Ok(bytes) } else { Err(word.illegal("quantum")) }
+/// Bytes, from `least` to 2²⁰ (`fq_change`, `fq_policy`).
+fn quantum(word: Word<'_>, name: &'static str, least: u32) -> Result<u32> {
+    let bytes = number(word, name)?;
+    if (least..=MAX_QUANTUM).contains(&bytes) { Ok(bytes) } else { Err(word.illegal(name)) }
 }
 
 /// The largest quantum.

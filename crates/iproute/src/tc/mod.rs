@@ -242,7 +242,7 @@ impl Spec {
                 true
             }
             (Self::Netem(config), AnyQdisc::Netem(netem)) => {
-                netem.change((**config).clone());
+                netem.change((**config).clone(), cx.now);
                 true
             }
             (Self::Red(config), AnyQdisc::Red(red)) => {

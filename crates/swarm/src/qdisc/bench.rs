@@ -15,7 +15,7 @@ use super::ledger::{Ledger, Licence, Tally};
 use super::levels::Levels;
 use super::pace::Pace;
 use super::police::Policed;
-use super::traffic::Arrival;
+use super::traffic::{Arrival, Shape};
 use super::{Case, Step};
 use crate::case::{Digest, Stepped, Violation};
 
@@ -147,8 +147,11 @@ impl<'a> Bench<'a> {
         let paced = arrivals.filter(|arrival| arrival.departs_in_micros > 0);
         let paced: BTreeSet<u8> = paced.map(|arrival| flow_of(case, arrival)).collect();
         let flows = 0..case.flows.len() as u8;
-        // Whatever hash flows without a socket have, fq may put them together.
-        let owner_of = |flow: u8| case.flows.get(usize::from(flow)).and_then(|flow| flow.owner);
+        // Whatever hash flows without a connection have, fq may put them together.
+        let owner_of = |flow: u8| {
+            let flow = case.flows.get(usize::from(flow))?;
+            flow.owner.filter(|_| matches!(flow.shape, Shape::Tcp { .. }))
+        };
         let paced_owners: BTreeSet<Option<u32>> = paced.iter().copied().map(owner_of).collect();
         Self {
             case,

@@ -271,7 +271,7 @@ impl<S: Source> Control<'_, S> {
 
     fn mark_by_threshold(&mut self, mut packet: Packet) -> Packet {
         let CeSelector { value, mask } = self.params.ce_selector;
-        let selected = packet.network.tos() & mask == value & mask;
+        let selected = mask == 0 || packet.network.tos() & mask == value;
         if self.vars.ldelay.after(self.params.ce_threshold) && selected && packet.mark_ce() {
             self.stats.ce_mark += 1;
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::qdisc::testing::{Bench, flow_frame};
+use crate::qdisc::testing::{Bench, flow_frame, super_frame};
 
 fn bench(config: FqConfig) -> Bench<Fq> {
     Bench::new(Fq::new(config, Rng::stream(1, 1)))
@@ -14,8 +14,15 @@ fn fill_fast_path(bench: &mut Bench<Fq>) {
 
 fn of_socket(owner: u32, len: u32, departs_in_ns: u32) -> Packet {
     let mut packet = flow_frame(1, len, 0);
+    packet.transport = super_frame(1, 1).transport;
     packet.meta.owner = owner;
     packet.meta.departs_in_ns = departs_in_ns;
+    packet
+}
+
+fn datagram_of(owner: u32, len: u32, port: u16) -> Packet {
+    let mut packet = flow_frame(port, len, 0);
+    packet.meta.owner = owner;
     packet
 }
 
@@ -112,7 +119,7 @@ fn maxrate_paces_what_has_no_time_of_its_own() {
     };
     let mut bench = bench(config);
     for _ in 0..4 {
-        bench.enqueue(0, of_socket(1, 1000, 0));
+        bench.enqueue(0, datagram_of(1, 1000, 53));
     }
     // A thousand bytes take a millisecond.
     let mut left = Vec::new();
@@ -188,4 +195,49 @@ fn what_lies_beyond_the_horizon_is_dropped_or_brought_back() {
         assert!(bench.dequeue(999_999).is_none());
         assert_eq!(bench.dequeue(1_000_000).is_some(), kept == 1);
     }
+}
+
+/// A datagram socket has a flow for each peer (`fq_classify` of a socket that is not connected).
+#[test]
+fn datagrams_of_one_socket_go_by_their_peers() {
+    let mut bench = bench(FqConfig { flow_limit: 1, ..FqConfig::new(1514) });
+    let datagram = |port: u16| {
+        let mut packet = datagram_of(1, 500, port);
+        packet.meta.departs_in_ns = 1_000;
+        packet
+    };
+    let taken = |bench: &mut Bench<Fq>, packet| bench.enqueue(0, packet) == Enqueue::Queued;
+    assert!(taken(&mut bench, datagram(1_000)) && taken(&mut bench, datagram(2_000)));
+    assert!(!taken(&mut bench, datagram(2_000)), "the flow of a peer is full");
+    assert!(taken(&mut bench, of_socket(1, 500, 1_000)), "and a connection has one of its own");
+    assert_eq!((bench.qdisc().flow_counts().flows, bench.qdisc().own_stats().flows_plimit), (3, 1));
+}
+
+/// Packets of a connection have a time, if only that of now: each is spaced by its own length from the first on,
+/// with no quantum to begin with.
+#[test]
+fn maxrate_spaces_each_packet_of_a_connection() {
+    let mut bench = bench(FqConfig { maxrate: 1_000_000, ..FqConfig::new(1514) });
+    for _ in 0..4 {
+        bench.enqueue(0, of_socket(1, 1_000, 0));
+    }
+    let mut left = Vec::new();
+    for now in (0..4_000_000).step_by(250_000) {
+        left.extend(core::iter::from_fn(|| bench.dequeue(now)).map(|_| now));
+    }
+    assert_eq!(left, [0, 1_000_000, 2_000_000, 3_000_000]);
+}
+
+/// Flows that are idle are forgotten only where they are more than half of all, and eight at a time.
+#[test]
+fn idle_flows_are_forgotten_a_few_at_a_time() {
+    let mut bench = bench(FqConfig { buckets: 8, ..FqConfig::new(1514) });
+    for socket in 1..=16 {
+        bench.enqueue(0, of_socket(socket, 100, 1_000));
+    }
+    // Lists are looked through as long as something waits.
+    bench.enqueue(0, of_socket(17, 100, 4_000_000_000));
+    while bench.dequeue(1_000).is_some() {}
+    bench.enqueue(3_500_000_000, of_socket(18, 100, 1_000));
+    assert_eq!((bench.qdisc().flow_counts().flows, bench.qdisc().own_stats().gc_flows), (10, 8));
 }

@@ -81,10 +81,13 @@ impl Netem {
 
     /// New settings for the packets to come; those on their way keep their times
     /// (`netem_change`).
-    pub fn change(&mut self, config: NetemConfig) {
+    pub fn change(&mut self, config: NetemConfig, now: Instant) {
         let old = core::mem::take(&mut self.config);
+        if config.slot.is_some() {
+            self.slot = SlotState::filled(config.slot, now);
+        }
         self.config = config.over(old);
-        self.slot = SlotState::filled(self.config.slot, self.slot.next);
+        self.counter = 0;
     }
 
     /// The inner qdisc, if one was grafted.
@@ -150,47 +153,74 @@ impl Netem {
         copy
     }
 
-    /// Damages the packet if it is its turn, then lets it in. Of a super-packet only the first
-    /// segment is damaged, and the others follow it on their own (`netem_segment`).
-    fn admit(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    /// Lets a packet in that is not lost, behind its double if it has one (`netem_enqueue` behind the drop).
+    fn admit(&mut self, mut packet: Packet, double: Option<Packet>, cx: &mut Cx<'_>) -> Enqueue {
+        let others = self.corrupt(&mut packet);
+        if self.waiting() >= self.config.limit {
+            self.stats.drops += 1;
+            let all = core::iter::once(packet).chain(others).chain(double);
+            all.for_each(|packet| cx.drop(Reason::QdiscOverlimit, packet));
+            return Enqueue::Dropped;
+        }
+        if let Some(double) = double {
+            self.enter_undoubled(double, cx);
+        }
+        self.queue(packet, cx.now);
+        for segment in others {
+            self.enter(segment, cx);
+        }
+        Enqueue::Queued
+    }
+
+    /// Damages the packet if it is its turn. Of a super-packet only the first segment is damaged; the others
+    /// are to enter one by one (`netem_segment`).
+    fn corrupt(&mut self, packet: &mut Packet) -> Vec<Packet> {
         let (chance, correlated) = &mut self.config.corrupt;
         if !correlated.hits(*chance, &mut self.rng) {
-            return self.queue(packet, cx);
+            return Vec::new();
         }
-        if packet.segments() == 1 {
-            packet.damage();
-            return self.queue(packet, cx);
+        let mut others = Vec::new();
+        if packet.segments() > 1 {
+            others.extend(packet.segment());
+            *packet = others.remove(0);
         }
-        let mut verdict = Enqueue::Dropped;
-        for (nth, mut segment) in packet.segment().enumerate() {
-            if nth == 0 {
-                segment.damage();
-            }
-            if self.queue(segment, cx) == Enqueue::Queued {
-                verdict = Enqueue::Queued;
-            }
+        packet.damage();
+        others
+    }
+
+    /// A packet comes in: it may be doubled and lost. One that is both stays one. The sender never learns of a loss.
+    fn enter(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let (chance, correlated) = &mut self.config.duplicate;
+        let doubled = correlated.hits(*chance, &mut self.rng);
+        self.enter_as(packet, doubled, cx)
+    }
+
+    /// A double comes in: it may be lost, but is not doubled again.
+    fn enter_undoubled(&mut self, double: Packet, cx: &mut Cx<'_>) {
+        self.enter_as(double, false, cx);
+    }
+
+    fn enter_as(&mut self, mut packet: Packet, doubled: bool, cx: &mut Cx<'_>) -> Enqueue {
+        let lost = self.loses(&mut packet);
+        if lost && !doubled {
+            return self.lose(packet, cx);
         }
-        verdict
+        let double = (doubled && !lost).then(|| self.copy_of(&packet));
+        self.admit(packet, double, cx)
     }
 
     /// Gives the packet its time and its place.
-    fn queue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        if self.waiting() >= self.config.limit {
-            self.stats.drops += 1;
-            cx.drop(Reason::QdiscOverlimit, packet);
-            return Enqueue::Dropped;
-        }
+    fn queue(&mut self, packet: Packet, now: Instant) {
         if self.reorders() {
             self.counter = 0;
             self.stats.requeues += 1;
-            self.ahead_time = cx.now;
+            self.ahead_time = now;
             self.ahead.push_front(packet);
-            return Enqueue::Queued;
+            return;
         }
-        let leaves = self.time_to_send(packet.wire_len(), cx.now);
+        let leaves = self.time_to_send(packet.wire_len(), now);
         self.counter = self.counter.wrapping_add(1);
         self.on_the_way.insert(leaves, packet);
-        Enqueue::Queued
     }
 
     /// True if the next packet goes ahead of the others: only every `gap`th may.
@@ -312,24 +342,8 @@ impl Netem {
 }
 
 impl Qdisc for Netem {
-    /// A packet that is both doubled and lost stays one. The double enters first and may be lost
-    /// by itself, but is not doubled again. The sender never learns of a loss.
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let (chance, correlated) = &mut self.config.duplicate;
-        let doubled = correlated.hits(*chance, &mut self.rng);
-        let lost = self.loses(&mut packet);
-        if lost && !doubled {
-            return self.lose(packet, cx);
-        }
-        if doubled && !lost {
-            let mut copy = self.copy_of(&packet);
-            if self.loses(&mut copy) {
-                self.lose(copy, cx);
-            } else {
-                self.admit(copy, cx);
-            }
-        }
-        self.admit(packet, cx)
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enter(packet, cx)
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {

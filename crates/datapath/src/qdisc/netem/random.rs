@@ -11,25 +11,27 @@ pub type Chance = u32;
 pub struct Correlated {
     /// How much of the previous value goes into the next, in parts of 2³² - 1.
     pub rho: u32,
-    last: u32,
+    /// The latest value; before the first draw none.
+    last: Option<u32>,
 }
 
 impl Correlated {
     /// A stream with correlation `rho`.
     pub fn new(rho: u32) -> Self {
-        Self { rho, last: 0 }
+        Self { rho, last: None }
     }
 
-    /// The next 32 bits (`get_crandom`).
+    /// The next 32 bits (`get_crandom`). The first resemble a value that is drawn as well (`init_crandom`).
     pub fn draw(&mut self, rng: &mut Rng) -> u32 {
-        let fresh = rng.next_u32();
         if self.rho == 0 {
-            return fresh;
+            return rng.next_u32();
         }
+        let last = self.last.unwrap_or_else(|| rng.next_u32());
         let weight = u128::from(self.rho) + 1;
-        let mixed = u128::from(fresh) * ((1 << 32) - weight) + u128::from(self.last) * weight;
-        self.last = (mixed >> 32) as u32;
-        self.last
+        let mixed = u128::from(rng.next_u32()) * ((1 << 32) - weight) + u128::from(last) * weight;
+        let next = (mixed >> 32) as u32;
+        self.last = Some(next);
+        next
     }
 
     /// True with probability `chance`.
@@ -239,6 +241,14 @@ mod tests {
         let drawn: Vec<u32> = (0..2000).map(|_| correlated.draw(&mut rng)).collect();
         let step = drawn.windows(2).map(|pair| u64::from(pair[0].abs_diff(pair[1]))).sum::<u64>();
         assert!(step / 1999 < u64::from(u32::MAX) / 10, "mean step {}", step / 1999);
+    }
+
+    /// Of many models with correlation, the first draw is as likely to be small as to be large.
+    #[test]
+    fn the_first_correlated_draw_is_unbiased() {
+        let first = |seed| Correlated::new(percent(9900)).draw(&mut Rng::stream(seed, 1));
+        let small = (0..2_000).filter(|&seed| first(seed) < u32::MAX / 2).count();
+        assert!((900..1_100).contains(&small), "{small} of 2,000");
     }
 
     #[test]

@@ -128,16 +128,32 @@ fn duplicates_come_first_and_may_be_lost_themselves() {
     assert_eq!(lossy.drain_lengths(0), [100], "doubled and lost is one");
 }
 
+/// Whoever finds room has it for its double as well.
 #[test]
-fn corruption_spares_all_but_the_first_segment() {
+fn a_double_takes_no_room_of_its_packet() {
     let always = (u32::MAX, Correlated::default());
-    let mut bench = netem(NetemConfig { corrupt: always, ..NetemConfig::default() });
+    let mut bench = netem(NetemConfig { duplicate: always, limit: 1, ..NetemConfig::default() });
     bench.enqueue(0, frame(100));
-    bench.enqueue(0, super_frame(3, 1000));
-    let flawed: Vec<(u32, bool)> = core::iter::from_fn(|| bench.dequeue(0))
-        .map(|packet| (packet.len(), packet.flaws() != Flaws::NONE))
-        .collect();
-    assert_eq!(flawed, [(100, true), (1054, true), (1054, false), (1054, false)]);
+    assert_eq!(bench.enqueue(0, frame(200)), Enqueue::Dropped);
+    assert_eq!(bench.qdisc().stats().drops, 1, "the double of what finds none is not counted");
+    assert_eq!(bench.drain_lengths(0), [100, 100]);
+}
+
+/// A super-packet is cut for it: the other segments come in again, one by one, and may be lost and damaged
+/// themselves.
+#[test]
+fn corruption_cuts_and_the_other_segments_try_their_luck() {
+    let flawed_of = |corrupt, packet| {
+        let corrupt = (corrupt, Correlated::default());
+        let mut bench = netem(NetemConfig { corrupt, ..NetemConfig::default() });
+        bench.enqueue(0, packet);
+        let left = core::iter::from_fn(|| bench.dequeue(0));
+        left.map(|packet| (packet.len(), packet.flaws() != Flaws::NONE)).collect::<Vec<_>>()
+    };
+    assert_eq!(flawed_of(u32::MAX, frame(100)), [(100, true)]);
+    assert_eq!(flawed_of(u32::MAX, super_frame(3, 1000)), [(1054, true); 3]);
+    let most = flawed_of(u32::MAX / 2, super_frame(40, 1000));
+    assert!(most.len() == 1 || most.iter().any(|(_, flawed)| !flawed), "{most:?}");
 }
 
 /// `delay 10ms reorder 100% gap 3`: every third packet goes at once.
@@ -174,7 +190,7 @@ fn a_change_keeps_some_of_what_it_does_not_name() {
     let always = Loss::Random(u32::MAX, Correlated::default());
     let mut netem =
         Netem::new(NetemConfig { loss: always, ..at_rate(8_000_000) }, Rng::stream(1, 1));
-    netem.change(NetemConfig { delay: 5 * MILLI, ..NetemConfig::default() });
+    netem.change(NetemConfig { delay: 5 * MILLI, ..NetemConfig::default() }, Instant::ZERO);
     assert_eq!(Bench::new(netem).run([(0, frame(1000))])[0].0, 6_000_000);
 }
 

@@ -149,7 +149,8 @@ impl CongestionControl for Dctcp {
         let marked = ack.delivered_ce.wrapping_sub(self.old_delivered_ce);
         self.alpha = self.next_alpha(delivered, marked);
         if delivered > 0 {
-            window.marked_round = Some(((u64::from(marked) << 8) / u64::from(delivered)) as u32);
+            let share = (u64::from(marked) << 8) / u64::from(delivered);
+            window.marked_round = Some(share.min(u16::MAX.into()) as u16);
         }
         self.observe_anew(ack);
     }

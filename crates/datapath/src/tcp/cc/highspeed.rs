@@ -98,7 +98,15 @@ impl HighSpeed {
     }
 }
 
+/// Largest window (`hstcp_init`), segments.
+const CLAMP: u32 = u32::MAX / 128;
+
 impl CongestionControl for HighSpeed {
+    fn init(&mut self, window: &mut Window, _ack: &Ack) {
+        *self = Self::default();
+        window.snd_cwnd_clamp = window.snd_cwnd_clamp.min(CLAMP);
+    }
+
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
         let cost = (u64::from(window.snd_cwnd) * u64::from(ROWS[self.row].1)) >> 8;
         (window.snd_cwnd - cost as u32).max(2)

@@ -45,7 +45,7 @@ pub struct Window {
     pub hystart: Hystart,
     /// A round trip is over: which share of its packets was marked, in 1/256, for protective load
     /// balancing (`tcp_plb_update_state`). TCP takes it.
-    pub marked_round: Option<u32>,
+    pub marked_round: Option<u16>,
     /// The application is the limit until more than so many packets are delivered (`app_limited`);
     /// `None`: it is not. A module may set it, so that samples of a flight that it has kept small
     /// itself do not count.
