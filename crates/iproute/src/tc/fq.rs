@@ -133,7 +133,7 @@ fn buckets(word: Word<'_>) -> Result<u32> {
 }
 
 /// Bytes, from `least` to 2²⁰ (`fq_change`, `fq_policy`).
-fn quantum(word: Word<'_>, name: &'static str, least: u32) -> Result<u32> {
+fn quantum(word: Word<'_>, name: &str, least: u32) -> Result<u32> {
     let bytes = number(word, name)?;
     if (least..=MAX_QUANTUM).contains(&bytes) { Ok(bytes) } else { Err(word.illegal(name)) }
 }

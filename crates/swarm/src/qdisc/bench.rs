@@ -40,8 +40,8 @@ pub struct Bench<'a> {
     pub(super) past_copies: Tally,
     /// What the present root has sent and dropped, as seen from outside.
     pub(super) seen: Stats,
-    /// The root's drops are known to be counted otherwise.
-    pub(super) drops_differ: bool,
+    /// Whether the root's drops may be counted otherwise than they were seen.
+    pub(super) drops_differ: DropsDiffer,
     /// Flows that may lie in one queue of fq with a flow of which a packet waits for its time. Until then that
     /// queue rests with all that is in it, and what finds the fast path free again passes it by
     /// (`fq_fastpath_check`, `fq_flow_set_throttled`).
@@ -133,6 +133,17 @@ impl Stepped for Bench<'_> {
     }
 }
 
+/// How many drops a root counts, of those that were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DropsDiffer {
+    /// All.
+    Not,
+    /// Not those of a double, and of a super-packet that netem has cut only one.
+    Fewer,
+    /// Marks in place of losses as well.
+    Marks,
+}
+
 impl<'a> Bench<'a> {
     /// A device with its default queue.
     pub fn new(case: &'a Case) -> Self {
@@ -169,7 +180,7 @@ impl<'a> Bench<'a> {
             licence: Licence { in_order: true, ..Licence::default() },
             past_copies: Tally::default(),
             seen: Stats::default(),
-            drops_differ: false,
+            drops_differ: DropsDiffer::Not,
             mixes_tagged: false,
             is_crowded: case.flows.iter().any(|flow| flow.crowd > 1),
             words: String::new(),
@@ -233,7 +244,7 @@ impl<'a> Bench<'a> {
             self.check_purged(waited)?;
             self.take_drops()?;
             self.seen = Stats::default();
-            self.drops_differ = false;
+            self.drops_differ = DropsDiffer::Not;
             words.clone_into(&mut self.words);
             self.law = Law::of_new(&self.root, self.now);
         } else {

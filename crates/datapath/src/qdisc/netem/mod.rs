@@ -55,6 +55,14 @@ struct SlotState {
     bytes_left: i64,
 }
 
+/// Whether a packet may be doubled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doubling {
+    Allowed,
+    /// It is a double, or part of one.
+    Not,
+}
+
 impl Netem {
     /// An idle emulator that draws from `rng`.
     pub fn new(config: NetemConfig, rng: Rng) -> Self {
@@ -153,21 +161,29 @@ impl Netem {
         copy
     }
 
-    /// Lets a packet in that is not lost, behind its double if it has one (`netem_enqueue` behind the drop).
-    fn admit(&mut self, mut packet: Packet, double: Option<Packet>, cx: &mut Cx<'_>) -> Enqueue {
+    /// A packet comes in: it may be doubled and lost. One that is both stays one. The sender never learns of a loss.
+    fn enter(&mut self, mut packet: Packet, doubling: Doubling, cx: &mut Cx<'_>) -> Enqueue {
+        let (chance, correlated) = &mut self.config.duplicate;
+        let doubled = doubling == Doubling::Allowed && correlated.hits(*chance, &mut self.rng);
+        let lost = self.loses(&mut packet);
+        if lost && !doubled {
+            return self.lose(packet, cx);
+        }
+        let double = (doubled && !lost).then(|| self.copy_of(&packet));
         let others = self.corrupt(&mut packet);
         if self.waiting() >= self.config.limit {
+            // It counts as one, whatever has become of it.
             self.stats.drops += 1;
             let all = core::iter::once(packet).chain(others).chain(double);
             all.for_each(|packet| cx.drop(Reason::QdiscOverlimit, packet));
             return Enqueue::Dropped;
         }
         if let Some(double) = double {
-            self.enter_undoubled(double, cx);
+            self.enter(double, Doubling::Not, cx);
         }
         self.queue(packet, cx.now);
         for segment in others {
-            self.enter(segment, cx);
+            self.enter(segment, doubling, cx);
         }
         Enqueue::Queued
     }
@@ -186,27 +202,6 @@ impl Netem {
         }
         packet.damage();
         others
-    }
-
-    /// A packet comes in: it may be doubled and lost. One that is both stays one. The sender never learns of a loss.
-    fn enter(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let (chance, correlated) = &mut self.config.duplicate;
-        let doubled = correlated.hits(*chance, &mut self.rng);
-        self.enter_as(packet, doubled, cx)
-    }
-
-    /// A double comes in: it may be lost, but is not doubled again.
-    fn enter_undoubled(&mut self, double: Packet, cx: &mut Cx<'_>) {
-        self.enter_as(double, false, cx);
-    }
-
-    fn enter_as(&mut self, mut packet: Packet, doubled: bool, cx: &mut Cx<'_>) -> Enqueue {
-        let lost = self.loses(&mut packet);
-        if lost && !doubled {
-            return self.lose(packet, cx);
-        }
-        let double = (doubled && !lost).then(|| self.copy_of(&packet));
-        self.admit(packet, double, cx)
     }
 
     /// Gives the packet its time and its place.
@@ -343,7 +338,7 @@ impl Netem {
 
 impl Qdisc for Netem {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        self.enter(packet, cx)
+        self.enter(packet, Doubling::Allowed, cx)
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
