@@ -143,7 +143,12 @@ impl Fib {
         match self.resolve(key, false) {
             LookupResult::Route(found) => match found.alias.kind {
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => Decision::Local,
-                _ => self.choose(now, key, found.info, flow),
+                RouteType::Unicast
+                | RouteType::Multicast
+                | RouteType::Blackhole
+                | RouteType::Unreachable
+                | RouteType::Prohibit
+                | RouteType::Throw => self.choose(now, key, found.info, flow),
             },
             LookupResult::Refuse(RouteType::Blackhole) => Decision::Blackhole,
             LookupResult::Refuse(RouteType::Prohibit) => Decision::Prohibit,
@@ -343,7 +348,10 @@ impl Fib {
         let hop = match self.lookup(key) {
             Decision::Forward(hop) => self.source_hop(key, found.info).unwrap_or(hop),
             Decision::Local => found.info.paths.paths().first()?.hop,
-            _ => return None,
+            Decision::Blackhole
+            | Decision::Unreachable
+            | Decision::Prohibit
+            | Decision::NoRoute => return None,
         };
         let choose = || source::select(own, hop.port, hop.gateway, key.dst);
         found.info.shared.prefsrc.or_else(choose)

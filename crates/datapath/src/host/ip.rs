@@ -160,7 +160,11 @@ impl Host {
             // Answers that are remembered do not tell the gateway.
             layer.gateway = match decision {
                 Decision::Forward(hop) => hop.gateway,
-                _ => None,
+                Decision::Local
+                | Decision::Blackhole
+                | Decision::Unreachable
+                | Decision::Prohibit
+                | Decision::NoRoute => None,
             };
         } else if let Network::Ipv4(ip) = &packet.network {
             self.route_cache.learn(&self.fib, ip.dst, &key, way);
@@ -279,7 +283,9 @@ impl Host {
             Decision::Blackhole => {}
             Decision::Prohibit => self.icmp_prohibited(now, &packet),
             Decision::Unreachable => self.icmp_route_unreachable(now, &packet),
-            _ => self.icmp_net_unreachable(now, &packet),
+            Decision::Forward(_) | Decision::Local | Decision::NoRoute => {
+                self.icmp_net_unreachable(now, &packet);
+            }
         }
         let denied =
             matches!(decision, Decision::Blackhole | Decision::Prohibit | Decision::Unreachable);

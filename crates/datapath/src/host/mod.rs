@@ -303,7 +303,11 @@ impl Host {
     pub(crate) fn interface_towards(&self, remote: IpAddr) -> u32 {
         match self.route_to(remote) {
             Decision::Forward(hop) => u32::from(hop.port) + 2,
-            _ => 1,
+            Decision::Local
+            | Decision::Blackhole
+            | Decision::Unreachable
+            | Decision::Prohibit
+            | Decision::NoRoute => 1,
         }
     }
 

@@ -251,7 +251,10 @@ impl From<Decision> for RouteResult {
         match decision {
             Decision::Forward(hop) => Self::Out(hop.port),
             Decision::Local => Self::Local,
-            refused => Self::Refused(refused),
+            refused @ (Decision::Blackhole
+            | Decision::Unreachable
+            | Decision::Prohibit
+            | Decision::NoRoute) => Self::Refused(refused),
         }
     }
 }

@@ -85,7 +85,14 @@ impl Sockets {
             let blocks = match state {
                 State::Listen => !reuse_port,
                 State::TimeWait | State::Close => !reuse,
-                _ => !reuse && !reuse_port,
+                State::Established
+                | State::SynSent
+                | State::SynRecv
+                | State::FinWait1
+                | State::FinWait2
+                | State::CloseWait
+                | State::LastAck
+                | State::Closing => !reuse && !reuse_port,
             };
             blocks && overlaps(local)
         })

@@ -408,7 +408,7 @@ pub(super) fn falls_short(
     bytes: u64,
 ) -> Poll<SyscallResult> {
     if zerocopy {
-        let _ = host.with_tcp(now, id, |tcp, cx| tcp.end_zerocopy(cx));
+        let _ = host.with_tcp(now, id, Connection::end_zerocopy);
     }
     Poll::Ready(Ok(Return::value(bytes as i64)))
 }

@@ -108,7 +108,15 @@ impl Connection {
         match self.state {
             State::TimeWait => true,
             State::FinWait2 => self.orphan,
-            _ => false,
+            State::Established
+            | State::SynSent
+            | State::SynRecv
+            | State::FinWait1
+            | State::Close
+            | State::CloseWait
+            | State::LastAck
+            | State::Listen
+            | State::Closing => false,
         }
     }
 

@@ -52,7 +52,14 @@ impl Connection {
                 self.state = State::LastAck;
                 self.send_fin(cx);
             }
-            _ => {}
+            State::SynSent
+            | State::FinWait1
+            | State::FinWait2
+            | State::TimeWait
+            | State::Close
+            | State::LastAck
+            | State::Listen
+            | State::Closing => {}
         }
     }
 
@@ -77,7 +84,13 @@ impl Connection {
                 self.rcv.rmem_alloc -= self.rcv.queue.purge();
                 self.send_reset_and_die(cx);
             }
-            _ => {
+            State::Established
+            | State::SynRecv
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::LastAck
+            | State::Closing => {
                 self.shut_write = true;
                 self.close_sending(cx);
                 if self.state == State::FinWait2 {

@@ -98,7 +98,13 @@ impl Connection {
             State::FinWait2 if self.waits_as_time_wait() => {
                 self.uncounted(&seg, cx, Self::fin_wait_segment);
             }
-            _ => self.synchronized(&seg, cx),
+            State::Established
+            | State::SynRecv
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::LastAck
+            | State::Closing => self.synchronized(&seg, cx),
         }
     }
 
@@ -231,7 +237,7 @@ impl Connection {
                 self.data_queue(seg, Path::Slow, cx);
             }
             State::Established => self.data_queue(seg, path, cx),
-            _ => {}
+            State::SynSent | State::SynRecv | State::TimeWait | State::Close | State::Listen => {}
         }
     }
 
@@ -244,11 +250,7 @@ impl Connection {
         }
         cx.mib.abort_on_data += 1;
         self.reset_stray(seg, cx);
-        let error = match self.state {
-            State::CloseWait => SocketError::BrokenPipe,
-            _ => SocketError::Reset,
-        };
-        self.fail(error, cx);
+        self.fail(self.error_of_reset(), cx);
         true
     }
 
@@ -396,14 +398,16 @@ impl Connection {
         if exact {
             cx.mib.estab_resets +=
                 u64::from(matches!(self.state, State::Established | State::CloseWait));
-            let error = match self.state {
-                State::CloseWait => SocketError::BrokenPipe,
-                _ => SocketError::Reset,
-            };
-            self.fail(error, cx);
+            self.fail(self.error_of_reset(), cx);
         } else {
             self.send_challenge_ack(cx);
         }
+    }
+
+    /// What a reset tells the application: who has been told that the peer is done hears that nobody reads
+    /// (`tcp_reset`).
+    fn error_of_reset(&self) -> SocketError {
+        if self.state == State::CloseWait { SocketError::BrokenPipe } else { SocketError::Reset }
     }
 
     /// States that wait for the ACK of our FIN. False: the connection is over.
@@ -428,7 +432,14 @@ impl Connection {
                 self.done(cx);
                 return false;
             }
-            _ => {}
+            State::Established
+            | State::SynSent
+            | State::SynRecv
+            | State::FinWait2
+            | State::TimeWait
+            | State::Close
+            | State::CloseWait
+            | State::Listen => {}
         }
         true
     }
@@ -468,7 +479,13 @@ impl Connection {
                 self.send_ack(cx);
                 self.enter_time_wait(cx);
             }
-            _ => {}
+            State::SynSent
+            | State::TimeWait
+            | State::Close
+            | State::CloseWait
+            | State::LastAck
+            | State::Listen
+            | State::Closing => {}
         }
         // Nothing follows a FIN: what seems to is thrown away, and its blocks are forgotten.
         self.rcv.rmem_alloc -= self.rcv.out_of_order.purge();

@@ -108,7 +108,7 @@ use info::Chrono;
 use mib::Mib;
 use options::Negotiated;
 use rate::RateState;
-use receive::Receive;
+use receive::ReceiveState;
 use recovery::Recovery;
 use rtt::Rtt;
 use skb::SendQueue;
@@ -175,7 +175,7 @@ impl Cx<'_> {
 
 /// The send side's sequence space and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Send {
+struct SendState {
     /// Initial sequence number.
     iss: Seq,
     /// What the packets' hash is (`sk_txhash`); 0 where the profile has none.
@@ -294,7 +294,7 @@ pub struct Connection {
     /// When it was meant to fire, jiffies (`icsk_timeout`).
     timeout: u64,
     timers: Timers,
-    snd: Send,
+    snd: SendState,
     opt: Negotiated,
     config: Arc<TcpConfig>,
     /// What few connections need.
@@ -335,7 +335,7 @@ pub struct Connection {
     local: End,
     remote: End,
     ecn: EcnState,
-    rcv: Receive,
+    rcv: ReceiveState,
 }
 
 impl Connection {
@@ -344,7 +344,7 @@ impl Connection {
         if with_data {
             offset_of!(Self, timers)..size_of::<Self>()
         } else {
-            0..offset_of!(Self, rcv) + Receive::OFTEN_USED
+            0..offset_of!(Self, rcv) + ReceiveState::OFTEN_USED
         }
     }
 

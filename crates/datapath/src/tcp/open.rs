@@ -16,13 +16,13 @@ use super::nagle::Nonagle;
 use super::options::{Negotiated, TCP_HEADER_LEN};
 use super::rare::Rare;
 use super::rate::RateState;
-use super::receive::Receive;
+use super::receive::ReceiveState;
 use super::recovery::{Rack, Recovery};
 use super::rtt::Rtt;
 use super::skb::{SendQueue, Skb};
 use super::state::State;
 use super::timer::{Pending, Timers};
-use super::{Connection, Cx, Send, TcpConfig, Totals};
+use super::{Connection, Cx, SendState, TcpConfig, Totals};
 use crate::metrics::RouteMetrics;
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
@@ -77,7 +77,7 @@ impl Connection {
             state: State::Close,
             local: ends.local.into(),
             remote: ends.remote.into(),
-            snd: Send {
+            snd: SendState {
                 iss: ends.iss,
                 txhash: super::txhash::first(&config.profile, &ends),
                 una: ends.iss,
@@ -106,7 +106,7 @@ impl Connection {
                 paced_by_fq: false,
                 pmtu: ends.mtu,
             },
-            rcv: Receive::new(rcvbuf),
+            rcv: ReceiveState::new(rcvbuf),
             expected: None,
             ack: AckState { ip_id: ends.iss.0 as u16, pingpong, ..AckState::default() },
             opt: Negotiated { advmss, ..Negotiated::default() },

@@ -34,7 +34,11 @@ impl Connection {
             State::Close | State::Listen | State::TimeWait | State::FinWait2 => {
                 return Limit::Closed;
             }
-            _ => {}
+            State::Established
+            | State::FinWait1
+            | State::CloseWait
+            | State::LastAck
+            | State::Closing => {}
         }
         if matches!(self.window.ca_state, CaState::Recovery | CaState::Loss) {
             return Limit::Recovery;

@@ -179,12 +179,11 @@ impl Connection {
             return;
         };
         let truesize = match (counted, seg.memory) {
-            (Truesize::Whole, _) => seg.truesize(),
             (Truesize::WithoutHead, memory) if memory.is_paged() => seg.len,
             (Truesize::WithoutHead, Memory::Written) => pages_for(seg.len),
             // A FIN alone has no bytes in its head, either (`truesize_adjust`).
             (Truesize::WithoutHead, _) if seg.len == 0 => 0,
-            (Truesize::WithoutHead, _) => seg.truesize(),
+            (Truesize::Whole | Truesize::WithoutHead, _) => seg.truesize(),
         };
         let increment = if self.win_from_space(truesize) <= seg.len {
             2 * self.opt.advmss

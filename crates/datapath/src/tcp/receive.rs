@@ -31,7 +31,7 @@ pub enum TcpRead {
 // What an ACK looks at comes first: see `OFTEN_USED`.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct Receive {
+pub(super) struct ReceiveState {
     /// Next expected (`rcv_nxt`).
     pub nxt: Seq,
     /// `rcv_nxt` of the latest ACK sent (`rcv_wup`).
@@ -82,7 +82,7 @@ pub(super) struct Receive {
 /// `TCP_SACK_BLOCKS_EXPECTED`.
 const BLOCKS_EXPECTED: usize = 2;
 
-impl Receive {
+impl ReceiveState {
     /// How many bytes from the beginning a segment without data needs.
     pub const OFTEN_USED: usize = core::mem::offset_of!(Self, queue);
 

@@ -114,7 +114,7 @@ impl Connection {
         if !goes_on {
             self.check_app_limited();
         }
-        if flags.zerocopy && payload.len() > 0 && (flags.separate || !self.is_in_zerocopy()) {
+        if flags.zerocopy && !payload.is_empty() && (flags.separate || !self.is_in_zerocopy()) {
             self.begin_zerocopy(payload.len());
         }
         // Nobody has looked at the clock yet: an option that is due by now is not thought of.

@@ -1,7 +1,7 @@
 //! The two ends of a connection: address, port, what the route between them says, and the first
 //! sequence number.
 
-use crate::fib::Features;
+use crate::fib::{Decision, Features, RouteKey};
 use crate::host::udp::LOOPBACK_MTU;
 use crate::host::{Host, SocketError};
 use crate::packet::seq::Seq;
@@ -29,10 +29,14 @@ impl Host {
     ) -> Endpoints {
         let Ends { local, remote } = ends;
         let mut mtu = match self.route_to(remote.ip()) {
-            crate::fib::Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
-            _ => LOOPBACK_MTU,
+            Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
+            Decision::Local
+            | Decision::Blackhole
+            | Decision::Unreachable
+            | Decision::Prohibit
+            | Decision::NoRoute => LOOPBACK_MTU,
         };
-        let matching = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
+        let matching = self.fib().matching(&RouteKey::to(remote.ip()));
         let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
         let mut route = matching.map(|route| route.metrics).unwrap_or_default();
         if let Some(by_route) = route.mtu {

@@ -15,12 +15,16 @@ use crate::tcp::config::PmtuDiscovery;
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
 
-/// How a datagram goes: from where, in packets of which size.
+/// How a datagram goes: between whom, in packets of which size, with which header.
 pub(crate) struct Way {
     src: IpAddr,
+    remote: SocketAddr,
     path: PathMtu,
     /// It is cut into fragments.
     large: bool,
+    tos: u8,
+    ttl: u8,
+    priority: u32,
 }
 
 /// `UDP_MAX_SEGMENTS`: datagrams of one call.
@@ -62,13 +66,13 @@ impl Host {
         }
         let segment = u32::from(cookie.gso_size);
         if segment == 0 || body.len <= segment {
-            return self.udp_transmit(now, id, remote, body, cookie, &way);
+            return self.udp_transmit(now, id, &way, body);
         }
         // What a device would cut (`UDP_SEGMENT`) is cut here. Who gives a datagram of many has room for all.
         let mut verdict = Enqueue::Queued;
         for from in (0..body.len).step_by(segment as usize) {
             let part = body.window(from, segment.min(body.len - from));
-            verdict = self.udp_transmit(now, id, remote, part, cookie, &way)?;
+            verdict = self.udp_transmit(now, id, &way, part)?;
         }
         Ok(verdict)
     }
@@ -128,40 +132,39 @@ impl Host {
         let fits = whole_len <= device;
         Ok(Way {
             src,
+            remote,
             path: if fits { PathMtu { bytes: device, ..path } } else { path },
             large: !fits,
+            tos: cookie.tos.unwrap_or_else(|| socket.tos(ipv6)),
+            ttl: cookie.ttl.unwrap_or(if ipv6 { socket.hop_limit } else { socket.ttl }),
+            priority: match cookie.tos {
+                Some(tos) if !ipv6 => tos_to_priority(tos),
+                _ => socket.priority,
+            },
         })
     }
 
-    /// One packet, for which there is room.
+    /// One packet, for which there is room (`udp_send_skb`).
     fn udp_transmit(
         &mut self,
         now: Instant,
         id: SocketId,
-        remote: SocketAddr,
-        body: Body,
-        cookie: &IpcmCookie,
         way: &Way,
+        body: Body,
     ) -> Result<Enqueue, SocketError> {
         let owner = self.sockets.slot(id)?;
         let socket = self.udp_socket(id)?;
-        let ipv6 = remote.is_ipv6();
-        let tos = cookie.tos.unwrap_or_else(|| socket.tos(ipv6));
-        let ttl = cookie.ttl.unwrap_or(if ipv6 { socket.hop_limit } else { socket.ttl });
-        let mut network = network_header(way.src, remote.ip(), tos, ttl, protocol::UDP)
+        let Way { src, remote, path, tos, ttl, priority, .. } = *way;
+        let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv4(ip) = &mut network {
-            let discovery = socket.discovery(false);
-            let locked = way.path.locked && discovery == PmtuDiscovery::Want;
+            let discovery = socket.pmtu_discovery;
+            let locked = path.locked && discovery == PmtuDiscovery::Want;
             ip.dont_fragment = !way.large && !locked && discovery.sets_df();
         }
         let truesize = truesize_of(body.len);
         socket.unsent_truesize += truesize;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
-        let priority = match cookie.tos {
-            Some(tos) if !ipv6 => tos_to_priority(tos),
-            _ => socket.priority,
-        };
         let mark = socket.mark;
         let meta = Meta { priority, mark, truesize, owner, ..Meta::default() };
         let packet = Packet {
@@ -172,8 +175,8 @@ impl Host {
             meta,
             ..Packet::default()
         };
-        self.count(ipv6).udp_out_datagrams += 1;
-        Ok(self.ip_output_within(now, way.path.bytes, &mut packet.finish()))
+        self.count(remote.is_ipv6()).udp_out_datagrams += 1;
+        Ok(self.ip_output_within(now, path.bytes, &mut packet.finish()))
     }
 
     /// The same with bytes, which are copied once.

@@ -136,7 +136,13 @@ impl Sockets {
                 Poll::Ready(Err(error))
             }
             _ if stream.connected => Poll::Ready(Err(Errno::EISCONN)),
-            _ => {
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::LastAck
+            | State::Listen
+            | State::Closing => {
                 stream.connected = true;
                 Poll::Ready(Ok(Return::value(0)))
             }

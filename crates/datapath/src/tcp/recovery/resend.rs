@@ -44,7 +44,7 @@ impl Connection {
         match self.window.ca_state {
             CaState::Loss => self.xmit_retransmit_queue(Cause::Timeout, cx),
             _ if self.uses_rack() => self.xmit_retransmit_queue(Cause::Rack, cx),
-            _ => {
+            CaState::Open | CaState::Disorder | CaState::Cwr | CaState::Recovery => {
                 self.xmit_retransmit_queue(Cause::DupAcks, cx);
                 self.xmit_forward(cx);
             }

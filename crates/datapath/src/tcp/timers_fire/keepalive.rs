@@ -111,7 +111,13 @@ impl Connection {
             State::FinWait2 if self.orphan => self.done(cx),
             State::Close | State::Listen | State::SynSent => {}
             _ if self.config.keepalive => self.keepalive_probe(cx),
-            _ => {}
+            State::Established
+            | State::SynRecv
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::LastAck
+            | State::Closing => {}
         }
     }
 
