@@ -22,6 +22,7 @@
 //! | `urgent`, [`md5`], `icmp`, `mtu_probe` | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, `sockopt` | the hash of what is sent; options of a living connection |
 //! | [`shared`], `rare` | what connections share; what few of them need |
+//! | `cx`, `send_state` | what a connection is lent for a call; its send side |
 //! | `check` | the books, recomputed from the queues |
 
 mod accecn;
@@ -36,6 +37,7 @@ mod check;
 mod close;
 pub mod config;
 pub mod copy_on_write;
+mod cx;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
@@ -65,6 +67,7 @@ mod recovery;
 mod rto_totals;
 pub mod rtt;
 mod sack_blocks;
+mod send_state;
 pub mod shared;
 pub mod skb;
 mod sockopt;
@@ -83,6 +86,7 @@ mod zerocopy;
 pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use bytes::Payload;
 pub use config::TcpConfig;
+pub use cx::{Cx, Egress, XmitResult};
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
@@ -92,10 +96,7 @@ pub use urgent::UrgentRead;
 pub use write::WriteFlags;
 pub use zerocopy::ZeroCopied;
 
-use crate::packet::Packet;
 use crate::packet::seq::Seq;
-use crate::reason::Enqueue;
-use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use ack_out::AckState;
 use cc::{Ack, AnyCongestionControl, Window};
@@ -105,153 +106,16 @@ use core::num::NonZeroU32;
 use core::ops::Range;
 use ecn::EcnState;
 use info::Chrono;
-use mib::Mib;
 use options::Negotiated;
 use rate::RateState;
 use receive::ReceiveState;
 use recovery::Recovery;
 use rtt::Rtt;
+use send_state::{SendState, Totals};
 use skb::SendQueue;
 use state::State;
 use std::sync::Arc;
 use timer::{Jiffies, Pending, Timers};
-
-/// Where a connection's segments go: the host's IP layer.
-pub trait Egress {
-    /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`). What stays in
-    /// its place is of no use.
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult;
-
-    /// ICMP has told this of the path to `remote` (`ip_rt_update_pmtu`).
-    fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu);
-}
-
-/// What became of a packet that was handed down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XmitResult {
-    /// How the queue took it.
-    pub verdict: Enqueue,
-    /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
-    pub orphaned: bool,
-    /// Memory that its segments take beyond its own, as it was cut on its way (`tcp_gso_segment`).
-    pub cut_extra: u32,
-    /// The queue keeps departure times: TCP need not wait itself (`SK_PACING_FQ`).
-    pub paced: bool,
-}
-
-/// What a connection is lent for one call.
-pub struct Cx<'a> {
-    /// Now.
-    pub now: Instant,
-    /// The way out.
-    pub egress: &'a mut dyn Egress,
-    /// The host's counters.
-    pub mib: &'a mut Mib,
-    /// The event stream, while somebody listens.
-    pub events: Option<&'a mut Vec<Event>>,
-    /// Readiness that this call brought about ([`crate::node::SocketReady`] bits).
-    pub ready: u8,
-    /// What the connections of the host share.
-    pub shared: &'a mut shared::Shared,
-    /// Whether the listener has room for a connection that leaves the handshake.
-    pub gate: Gate,
-}
-
-impl Cx<'_> {
-    /// Tells the event stream.
-    #[inline]
-    fn event(&mut self, socket: u32, kind: EventKind) {
-        if let Some(events) = &mut self.events {
-            events.push(Event { socket, kind });
-        }
-    }
-
-    /// Now in µs (`tcp_mstamp`).
-    #[inline]
-    fn now_us(&self) -> u64 {
-        self.now.as_micros()
-    }
-}
-
-/// The send side's sequence space and limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SendState {
-    /// Initial sequence number.
-    iss: Seq,
-    /// What the packets' hash is (`sk_txhash`); 0 where the profile has none.
-    txhash: u32,
-    /// Oldest unacknowledged (`snd_una`).
-    una: Seq,
-    /// Next to send (`snd_nxt`).
-    nxt: Seq,
-    /// Just past the last byte written by the application (`write_seq`).
-    write_seq: Seq,
-    /// Last byte marked PSH by the writer (`pushed_seq`).
-    pushed_seq: Seq,
-    /// End of the last small packet (`snd_sml`, Minshall).
-    small: Seq,
-    /// The peer's window, bytes, scaled (`snd_wnd`).
-    wnd: u32,
-    /// Sequence number of the segment that last updated the window (`snd_wl1`).
-    wl1: Seq,
-    /// Largest window ever offered (`max_window`).
-    max_window: u32,
-    /// Payload of a full segment (`mss_cache`).
-    mss: u32,
-    /// Peer's MSS option (`rx_opt.mss_clamp`).
-    mss_clamp: u32,
-    /// Segments of a super-packet that the writer aims at (`gso_segs`).
-    gso_segs: u32,
-    /// Bytes of memory queued (`sk_wmem_queued`).
-    wmem_queued: u32,
-    /// Bytes of memory below the socket (`sk_wmem_alloc`).
-    wmem_alloc: u32,
-    /// Bytes of memory handed to the device since the start, modulo 2³².
-    handed_down: u32,
-    /// Limit of queued memory (`sk_sndbuf`).
-    sndbuf: u32,
-    /// Nagle's switches.
-    nonagle: nagle::Nonagle,
-    /// The writer waits for space (`SOCK_NOSPACE`).
-    no_space: bool,
-    /// The latest write was cut short, and the next one continues it.
-    write_unfinished: bool,
-    /// TCP Small Queues stopped the output (`TSQ_THROTTLED`).
-    throttled: bool,
-    /// It may go on, once a program lets go of the socket (`TCP_TSQ_DEFERRED`).
-    goes_on_later: bool,
-    /// FIN was queued.
-    fin_queued: bool,
-    /// When data was last sent, jiffies (`lsndtime`).
-    lsndtime: u32,
-    /// Earliest time of the next transmission, ns (`tcp_wstamp_ns`).
-    wstamp_ns: u64,
-    /// A queue below keeps departure times.
-    paced_by_fq: bool,
-    /// Path MTU (`icsk_pmtu_cookie`), bytes.
-    pmtu: u32,
-}
-
-/// Statistics that only TCP_INFO reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-struct Totals {
-    bytes_sent: u64,
-    bytes_retrans: u64,
-    bytes_acked: u64,
-    bytes_received: u64,
-    segs_out: u32,
-    data_segs_out: u32,
-    segs_in: u32,
-    data_segs_in: u32,
-    total_retrans: u32,
-    dsack_dups: u32,
-    reord_seen: u32,
-    rcv_ooopack: u32,
-    lost: u32,
-    rto: rto_totals::RtoTotals,
-    /// Times that another path was tried because of marks (`plb_rehash`).
-    plb_rehash: u16,
-}
 
 /// Between whom a segment or a datagram goes, as one of them sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,199 +1,29 @@
-//! Receiving: what an acceptable segment brings, and what the application reads
-//! (`tcp_data_queue`, `tcp_recvmsg`).
+//! Receiving: what an acceptable segment brings (`tcp_data_queue`).
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | this one | where the bytes of a segment go, and what the peer is told of them |
+//! | [`read`] | what the application reads |
+//! | [`state`] | the receive side of a connection |
+
+mod read;
+mod state;
+
+pub use read::TcpRead;
+pub(super) use state::ReceiveState;
 
 use super::input::Segment;
 use super::predict::Path;
 use super::rcv_window::Truesize;
-use super::reassembly::{InOrder, OutOfOrder, Placed, Received};
-use super::sack_blocks::SackBlocks;
+use super::reassembly::{Placed, Received};
 use super::timer::Timer;
-use super::urgent::ReadLimit;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
-use crate::packet::{Memory, SackBlock, SackList};
-use crate::units::Instant;
-
-/// What a read returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpRead {
-    /// That many bytes.
-    Data(u64),
-    /// Nothing yet.
-    WouldBlock,
-    /// The peer has closed.
-    Eof,
-    /// The connection failed.
-    Reset,
-}
-
-/// The receive side of a connection.
-// What an ACK looks at comes first: see `OFTEN_USED`.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(super) struct ReceiveState {
-    /// Next expected (`rcv_nxt`).
-    pub nxt: Seq,
-    /// `rcv_nxt` of the latest ACK sent (`rcv_wup`).
-    pub wup: Seq,
-    /// Window of the latest ACK sent (`rcv_wnd`), bytes.
-    pub wnd: u32,
-    /// Rightmost edge that was ever offered, RFC 7323 section 2.4 (`rcv_mwnd_seq`).
-    pub edge: Seq,
-    /// Next byte for the application (`copied_seq`).
-    pub copied_seq: Seq,
-    /// Current limit of the window (`rcv_ssthresh`), bytes.
-    pub ssthresh: u32,
-    /// Hard limit of the window (`window_clamp`), bytes.
-    pub window_clamp: u32,
-    /// `sk_rcvbuf`.
-    pub rcvbuf: u32,
-    /// Memory of what is queued (`sk_rmem_alloc`).
-    pub rmem_alloc: u32,
-    /// Payload per truesize in 1/256 (`scaling_ratio`).
-    pub scaling_ratio: u32,
-    /// FIN was received in order.
-    pub fin_received: bool,
-    /// What lay beyond a hole came into the queue and is not read yet.
-    pub hole_filled: bool,
-    /// In-order data that the application has not read.
-    pub queue: InOrder,
-    /// Data beyond a hole (`out_of_order_queue`).
-    pub out_of_order: OutOfOrder,
-    /// SACK blocks to report.
-    pub blocks: SackBlocks,
-    /// Duplicate to report with the next ACK (`duplicate_sack`).
-    pub dsack: Option<SackBlock>,
-    /// Where the latest duplicate began, reported or not (`duplicate_sack[0].start_seq`).
-    pub latest_duplicate: Seq,
-    /// RTT as the receiver sees it, µs times 8 (`rcv_rtt_est.rtt_us`).
-    pub rtt_us_8: u32,
-    pub rtt_seq: Seq,
-    pub last_tsecr: u32,
-    /// Bytes read in the previous RTT (`rcvq_space.space`).
-    pub space: u32,
-    pub space_seq: Seq,
-    /// Window of a TIME-WAIT socket (`tw_rcv_wnd`); 0: it is none.
-    pub tw_window: u32,
-    pub rtt_time_us: Option<u64>,
-    pub space_time_us: u64,
-}
+use crate::packet::{Memory, SackBlock};
 
 /// `TCP_SACK_BLOCKS_EXPECTED`.
 const BLOCKS_EXPECTED: usize = 2;
-
-impl ReceiveState {
-    /// How many bytes from the beginning a segment without data needs.
-    pub const OFTEN_USED: usize = core::mem::offset_of!(Self, queue);
-
-    pub fn new(rcvbuf: u32) -> Self {
-        Self {
-            nxt: Seq(0),
-            wup: Seq(0),
-            wnd: 0,
-            edge: Seq(0),
-            copied_seq: Seq(0),
-            ssthresh: 0,
-            window_clamp: 0,
-            rcvbuf,
-            rmem_alloc: 0,
-            queue: InOrder::default(),
-            out_of_order: OutOfOrder::default(),
-            blocks: SackBlocks::default(),
-            dsack: None,
-            latest_duplicate: Seq(0),
-            rtt_us_8: 0,
-            rtt_seq: Seq(0),
-            rtt_time_us: None,
-            last_tsecr: 0,
-            space: 0,
-            space_seq: Seq(0),
-            space_time_us: 0,
-            scaling_ratio: 128,
-            tw_window: 0,
-            fin_received: false,
-            hole_filled: false,
-        }
-    }
-
-    /// Bytes that the application has not read, FIN left out.
-    pub fn unread_bytes(&self) -> u32 {
-        self.nxt.bytes_since(self.copied_seq).saturating_sub(u32::from(self.fin_received))
-    }
-
-    /// The same, and what lies beyond holes.
-    pub fn waiting_bytes(&self) -> u64 {
-        let beyond = self.out_of_order.records().map(|record| {
-            u64::from(record.end_seq.bytes_since(record.seq)) - u64::from(record.fin)
-        });
-        u64::from(self.unread_bytes()) + beyond.sum::<u64>()
-    }
-
-    /// There is something to SACK.
-    pub fn has_sack_blocks(&self) -> bool {
-        self.blocks.len() > 0 || self.dsack.is_some()
-    }
-
-    /// Nothing waits to be read.
-    pub fn queue_is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// SACK blocks that could be sent, a DSACK included.
-    pub fn sack_count(&self) -> usize {
-        self.blocks.len() + usize::from(self.dsack.is_some())
-    }
-
-    /// Just past the highest byte that SACK blocks report.
-    pub fn highest_reported(&self) -> Option<Seq> {
-        self.blocks.highest_end()
-    }
-
-    /// All that came out of order is one FIN.
-    pub fn holds_one_fin_out_of_order(&self) -> bool {
-        self.out_of_order.is_one_fin()
-    }
-
-    /// Where the latest data beyond a hole ends (`ooo_last_skb`).
-    pub fn last_beyond_hole(&self) -> Option<Seq> {
-        self.out_of_order.last().map(|record| record.end_seq)
-    }
-
-    /// No hole is open.
-    pub fn is_in_order(&self) -> bool {
-        self.out_of_order.is_empty()
-    }
-
-    /// The blocks for the next ACK, DSACK first, `max` at most. Takes the DSACK.
-    pub fn sack_list(&mut self, max: usize) -> SackList {
-        let mut list = SackList::EMPTY;
-        if let Some(dsack) = self.dsack.take() {
-            list.push(dsack);
-        }
-        self.blocks.append_to(&mut list, max);
-        list
-    }
-
-    /// Notes the right edge of the window offered now, before it changes.
-    pub fn keep_right_edge(&mut self) {
-        let edge = self.wup + self.wnd;
-        if edge.after(self.edge) || self.edge.before(self.nxt) {
-            self.edge = edge;
-        }
-    }
-
-    /// The most that any window offered still lets in (`tcp_max_receive_window`).
-    pub fn max_window(&self) -> u32 {
-        let kept = (self.edge - self.nxt).max(0) as u32;
-        kept.max(self.window())
-    }
-
-    /// Right edge of the window less `nxt` (`tcp_receive_window`).
-    pub fn window(&self) -> u32 {
-        let window = (self.wup + self.wnd) - self.nxt;
-        window.max(0) as u32
-    }
-}
 
 impl Connection {
     /// Takes the payload and FIN of an acceptable segment (`tcp_data_queue`).
@@ -413,116 +243,6 @@ impl Connection {
         self.send_ack(cx);
     }
 
-    /// A packet socket has let go of what it saw of this connection's segments.
-    pub fn unshare_received(&mut self) {
-        self.rcv.queue.unshare();
-        self.rcv.out_of_order.unshare();
-    }
-
-    /// Whether a read would find nothing, not even an end.
-    #[inline]
-    pub fn would_block(&self) -> bool {
-        self.rcv.unread_bytes() == 0
-            && self.error.is_none()
-            && !self.rcv.fin_received
-            && !self.shut_read
-            && self.state != super::state::State::Close
-    }
-
-    /// The application reads up to `max` bytes (`tcp_recvmsg`).
-    pub fn read(&mut self, max: u64, cx: &mut Cx<'_>) -> TcpRead {
-        self.read_with(max, None, cx)
-    }
-
-    /// The same, into memory: as many bytes as it has room for. What was sent as a length is zeroes.
-    pub fn read_into(&mut self, memory: &mut [u8], cx: &mut Cx<'_>) -> TcpRead {
-        self.read_with(memory.len() as u64, Some(memory), cx)
-    }
-
-    fn read_with(&mut self, max: u64, memory: Option<&mut [u8]>, cx: &mut Cx<'_>) -> TcpRead {
-        if self.rare.is_some() {
-            self.pass_urgent_byte();
-        }
-        let unread = u64::from(self.rcv.unread_bytes().min(self.limit_of_read().most));
-        if unread == 0 {
-            // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
-            return if self.rcv.fin_received {
-                self.read_fin();
-                TcpRead::Eof
-            } else if self.error.is_some() {
-                TcpRead::Reset
-            } else if self.would_block() {
-                TcpRead::WouldBlock
-            } else {
-                TcpRead::Eof
-            };
-        }
-        let taken = unread.min(max) as u32;
-        if let Some(memory) = memory {
-            self.copy_received(self.rcv.copied_seq, &mut memory[..taken as usize]);
-        }
-        self.take_unread(taken, cx.now);
-        if u64::from(taken) < max {
-            self.read_fin();
-        }
-        if self.rare.is_some() {
-            self.urgent_passed();
-        }
-        self.cleanup_rbuf(taken, cx);
-        TcpRead::Data(u64::from(taken))
-    }
-
-    /// A read of up to `max` bytes where there are some, and nothing but those to hear of: how many it was. It needs
-    /// nothing but the connection; [`ack_after_read`](Self::ack_after_read) says whether an ACK follows. `None`, and nothing
-    /// done, in all other cases.
-    #[inline]
-    pub fn read_bytes(&mut self, now: Instant, max: u64) -> Option<u32> {
-        let unread = self.rcv.unread_bytes();
-        let may_end = self.rcv.fin_received || self.shut_read || self.error.is_some();
-        if unread == 0 || may_end || self.rare.is_some() || !self.state.is_synchronized() {
-            return None;
-        }
-        let taken = u64::from(unread).min(max) as u32;
-        self.take_unread(taken, now);
-        Some(taken)
-    }
-
-    /// Takes so many bytes, which are there, out of the receive queue.
-    #[inline]
-    fn take_unread(&mut self, bytes: u32, now: Instant) {
-        if !self.config.profile.reads_without_clock {
-            self.ack.clock = now;
-        }
-        let mut left = bytes;
-        while left > 0 {
-            left -= self.read_from_front(left);
-            // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
-            self.rcv_space_adjust(self.ack.clock);
-        }
-    }
-
-    /// Bytes that a read of up to `max` would give, which stay (`MSG_PEEK`).
-    pub fn peek(&mut self, max: u64) -> u64 {
-        let ReadLimit { skipped, most } = self.limit_of_read();
-        let unread = self.rcv.unread_bytes().saturating_sub(skipped).min(most);
-        u64::from(unread).min(max)
-    }
-
-    /// The bytes that a read would give, which stay; gives their number.
-    pub fn peek_into(&mut self, memory: &mut [u8]) -> u64 {
-        let from = self.rcv.copied_seq + self.limit_of_read().skipped;
-        let seen = self.peek(memory.len() as u64);
-        self.copy_received(from, &mut memory[..seen as usize]);
-        seen
-    }
-
-    /// One unread byte is passed over.
-    pub(super) fn skip_byte(&mut self) {
-        if self.rcv.unread_bytes() > 0 {
-            self.read_from_front(1);
-        }
-    }
-
     /// Data and FIN of a SYN or SYN-ACK (`tcp_fastopen_add_skb`).
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
@@ -535,36 +255,6 @@ impl Connection {
             self.fin(cx);
         }
         cx.ready |= SocketReady::READABLE;
-    }
-
-    /// Whoever reads on finds the end: a record that is a FIN alone has been read, too (`found_fin_ok`).
-    fn read_fin(&mut self) {
-        if let Some(front) = self.rcv.queue.front()
-            && front.fin
-            && front.end_seq == self.rcv.copied_seq + 1
-        {
-            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
-            self.rcv.queue.pop();
-        }
-    }
-
-    /// Reads up to `max` bytes from the oldest run; returns how many.
-    fn read_from_front(&mut self, max: u32) -> u32 {
-        let front = *self.rcv.queue.front().expect("unread bytes lie in the queue");
-        let end = front.end_seq - u32::from(front.fin);
-        let taken = end.bytes_since(self.rcv.copied_seq).min(max);
-        self.rcv.copied_seq += taken;
-        self.forget_read();
-        if self.rcv.copied_seq == end {
-            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
-            self.rcv.queue.pop();
-            if self.rcv.hole_filled && self.rcv.queue.is_empty() {
-                // So much waits seldom, and there may be many connections.
-                self.rcv.hole_filled = false;
-                self.rcv.queue.give_room_back();
-            }
-        }
-        taken
     }
 
     /// What a segment becomes in a receive queue, from `seq` to `end_seq`.
