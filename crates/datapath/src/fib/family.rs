@@ -34,6 +34,15 @@ pub struct Found<'a> {
     pub info: &'a Info,
 }
 
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Where the route leads, which is found quicker.
+    Path,
+    /// The length of its prefix as well.
+    Prefix,
+}
+
 /// What the rules and tables say before a next hop is chosen.
 #[derive(Clone, Copy, Debug)]
 pub enum LookupResult<'a> {
@@ -148,15 +157,15 @@ impl<K: Address> Family<K> {
         self.steps = self.rules.iter().enumerate().map(step).filter(leads).collect();
     }
 
-    /// `fib_rules_lookup()`: the first rule that leads somewhere. With `want_len` the answer knows
-    /// the length of its prefix.
+    /// `fib_rules_lookup()`: the first rule that leads somewhere. With
+    /// [`Want::Prefix`] the answer knows the length of its prefix.
     #[inline]
     pub fn resolve<'a>(
         &'a self,
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
-        want_len: bool,
+        want: Want,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> LookupResult<'a> {
         let mut index = 0;
@@ -170,8 +179,8 @@ impl<K: Address> Family<K> {
                 Action::Table(_) => {
                     let Some(table) = step.table else { continue };
                     let table = &self.tables[table as usize];
-                    let want_len = want_len || rule.suppress_prefix_len.is_some();
-                    match table.resolve(infos, key, dst, want_len, &good) {
+                    let want = if rule.suppress_prefix_len.is_some() { Want::Prefix } else { want };
+                    match table.resolve(infos, key, dst, want, &good) {
                         LookupResult::Nothing | LookupResult::Refuse(RouteType::Throw) => {}
                         LookupResult::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
@@ -207,10 +216,12 @@ impl<K: Address> Table<K> {
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
-        want_len: bool,
+        want: Want,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> LookupResult<'a> {
-        if !want_len && let Some(list) = self.trie.quick(dst) {
+        if want == Want::Path
+            && let Some(list) = self.trie.quick(dst)
+        {
             if list == NONE {
                 return LookupResult::Nothing;
             }

@@ -348,7 +348,7 @@ impl Sched {
         match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => from_mut(tbf.child_mut()),
             AnyQdisc::Red(red) => from_mut(red.child_mut()),
-            AnyQdisc::Netem(netem) => netem.child_mut(false).map(from_mut).unwrap_or_default(),
+            AnyQdisc::Netem(netem) => netem.child_mut().map(from_mut).unwrap_or_default(),
             AnyQdisc::Prio(prio) => prio.bands_mut(),
             classless!() => &mut [],
         }
@@ -413,7 +413,7 @@ impl Sched {
         match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => Some(tbf.child_mut()),
             AnyQdisc::Red(red) => Some(red.child_mut()),
-            AnyQdisc::Netem(netem) => netem.child_mut(true),
+            AnyQdisc::Netem(netem) => Some(netem.child_to_replace()),
             AnyQdisc::Prio(prio) => prio.bands_mut().get_mut(usize::from(minor).checked_sub(1)?),
             classless!() => None,
         }

@@ -88,6 +88,7 @@ struct MarkChance {
 }
 
 /// What to do with an arriving packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum RedAction {
     Pass,
     Early,
@@ -179,10 +180,11 @@ impl Red {
         }
     }
 
-    /// Marks the packet or lets it be dropped: true if it may go on.
-    fn spare(&mut self, packet: &mut Packet, forced: bool) -> bool {
+    /// Marks a packet that `action` is against, or lets it be dropped: true if it may go on.
+    fn spare(&mut self, packet: &mut Packet, action: RedAction) -> bool {
         self.stats.overlimits += 1;
-        let markable = self.config.ecn && !(forced && self.config.harddrop);
+        let is_hard = action == RedAction::Forced && self.config.harddrop;
+        let markable = self.config.ecn && !is_hard;
         let marked = markable && packet.mark_ce();
         let spared = marked || markable && self.config.nodrop;
         self.own_stats.marked += u32::from(marked);
@@ -312,8 +314,7 @@ impl Qdisc for Red {
         self.adapt(cx.now);
         let goes_on = match self.judge(cx.now) {
             RedAction::Pass => true,
-            RedAction::Early => self.spare(place, false),
-            RedAction::Forced => self.spare(place, true),
+            action @ (RedAction::Early | RedAction::Forced) => self.spare(place, action),
         };
         if goes_on {
             return self.pass_down(place, cx);

@@ -94,7 +94,7 @@ fn what_a_class_has_after_its_qdisc_was_taken() {
         match &mut qdisc {
             AnyQdisc::Tbf(tbf) => *tbf.child_mut() = child(),
             AnyQdisc::Red(red) => *red.child_mut() = child(),
-            AnyQdisc::Netem(netem) => *netem.child_mut(true).expect("a place") = child(),
+            AnyQdisc::Netem(netem) => *netem.child_to_replace() = child(),
             AnyQdisc::Prio(prio) => prio.bands_mut()[0] = child(),
             other => panic!("{} has no class", other.kind()),
         }

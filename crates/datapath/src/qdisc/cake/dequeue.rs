@@ -5,6 +5,7 @@ use super::cobalt::Decision;
 use super::flows::Set;
 use super::hash::QUEUES;
 use super::pool::{Charge, Ticket};
+use super::shaper::Fate;
 use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::reason::Reason;
@@ -156,7 +157,7 @@ impl Cake {
     ) {
         if self.config.ingress {
             let adjusted = self.pool.charge(&ticket).adjusted;
-            self.charge(number, adjusted, cx.now.as_nanos(), true);
+            self.charge(number, adjusted, cx.now.as_nanos(), Fate::Dropped);
             self.account_sent(number, index, adjusted);
         }
         let tin = &mut self.tins[number];
@@ -182,7 +183,7 @@ impl Cake {
         self.stats.packets += u64::from(packet.segments());
         self.sent += 1;
         self.tins[number].delays.add(delay);
-        self.charge(number, adjusted, now, false);
+        self.charge(number, adjusted, now, Fate::Sent);
         if self.backlog.packets == 0 {
             self.wake_for_decay(now);
         } else if self.clocks.ahead(now) {

@@ -7,6 +7,7 @@ use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, QueueId};
 use super::pool::{Charge, Hint, Waiting};
 use super::segment::{Segment, may_be_tcp};
+use super::shaper::Fate;
 use super::tin::Tin;
 use super::{AckFilter, AckJudgement, AckRule, FlowMode, GoneAck};
 use super::{Cake, ack_filter, tins};
@@ -169,7 +170,7 @@ impl Cake {
         self.autorate.remove_bytes(u64::from(len));
         self.account_gone(&ticket);
         if self.config.ingress {
-            self.charge(tin, adjusted, cx.now.as_nanos(), true);
+            self.charge(tin, adjusted, cx.now.as_nanos(), Fate::Dropped);
         }
         for judgement in judgements {
             self.log_ack(judgement);
@@ -192,7 +193,7 @@ impl Cake {
         counters.ack_drops += 1;
         self.stats.drops += 1;
         if self.config.ingress {
-            self.charge(tin, adjusted, cx.now.as_nanos(), true);
+            self.charge(tin, adjusted, cx.now.as_nanos(), Fate::Dropped);
         }
         cx.drop(Reason::AckFilter, packet);
     }
@@ -246,7 +247,7 @@ impl Cake {
         tin.counters.dropped += 1;
         if self.config.ingress {
             let adjusted = self.pool.charge(&ticket).adjusted;
-            self.charge(number, adjusted, now, true);
+            self.charge(number, adjusted, now, Fate::Dropped);
         }
         self.drop(Reason::QdiscOverlimit, ticket, cx);
         self.shrunk(number, index);

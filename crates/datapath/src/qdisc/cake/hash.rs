@@ -6,7 +6,7 @@
 use super::classid::Choice;
 use super::config::FlowMode;
 use super::conntrack::Conntrack;
-use super::kernel_hash;
+use super::kernel_hash::{self, Side};
 use crate::packet::{self, FlowAddresses, Packet};
 use crate::rng::Rng;
 use core::hash::Hasher as _;
@@ -156,20 +156,14 @@ impl Hasher {
 
     /// One address alone, which has the same hash as source and as destination; 0 for packets
     /// without addresses.
-    fn host(&self, keys: &packet::FlowKeys, destination: bool) -> u32 {
+    fn host(&self, keys: &packet::FlowKeys, side: Side) -> u32 {
         if self.as_kernel {
-            return kernel_hash::host(self.key, keys, destination);
+            return kernel_hash::host(self.key, keys, side);
         }
         let [high, low] = match keys.addresses {
             FlowAddresses::None | FlowAddresses::Tipc(_) => return 0,
-            FlowAddresses::V4(src, dst) => [0, u64::from(if destination { dst } else { src })],
-            FlowAddresses::V6(src, dst) => {
-                if destination {
-                    dst
-                } else {
-                    src
-                }
-            }
+            FlowAddresses::V4(src, dst) => [0, u64::from(side.of(src, dst))],
+            FlowAddresses::V6(src, dst) => side.of(src, dst),
         };
         self.hash(keys, [u64::from(keys.ether_type), high, low])
     }
@@ -205,12 +199,12 @@ impl Hashes<'_> {
 
     /// The hash of the source address.
     pub fn source(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, false))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, Side::Source))
     }
 
     /// The hash of the destination address. An address has the same hash on both sides.
     pub fn destination(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, true))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, Side::Destination))
     }
 }
 

@@ -18,15 +18,35 @@ pub fn flow(key: (u64, u64), keys: &FlowKeys) -> u32 {
     (hasher.finish() as u32).max(1)
 }
 
+/// One of a packet's two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Who has sent it.
+    Source,
+    /// Who is to get it.
+    Destination,
+}
+
+impl Side {
+    /// That one of the two.
+    #[inline]
+    pub fn of<T>(self, src: T, dst: T) -> T {
+        match self {
+            Self::Source => src,
+            Self::Destination => dst,
+        }
+    }
+}
+
 /// The hash of one of the two addresses (`cake_hash`): that of a flow that has no other and nothing
 /// else but EtherType and VLAN tag; 0 for packets without addresses.
-pub fn host(key: (u64, u64), keys: &FlowKeys, destination: bool) -> u32 {
-    let addresses = match (keys.addresses, destination) {
+pub fn host(key: (u64, u64), keys: &FlowKeys, side: Side) -> u32 {
+    let addresses = match (keys.addresses, side) {
         (FlowAddresses::None | FlowAddresses::Tipc(_), _) => return 0,
-        (FlowAddresses::V4(_, dst), true) => FlowAddresses::V4(0, dst),
-        (FlowAddresses::V4(src, _), false) => FlowAddresses::V4(src, 0),
-        (FlowAddresses::V6(_, dst), true) => FlowAddresses::V6([0; 2], dst),
-        (FlowAddresses::V6(src, _), false) => FlowAddresses::V6(src, [0; 2]),
+        (FlowAddresses::V4(_, dst), Side::Destination) => FlowAddresses::V4(0, dst),
+        (FlowAddresses::V4(src, _), Side::Source) => FlowAddresses::V4(src, 0),
+        (FlowAddresses::V6(_, dst), Side::Destination) => FlowAddresses::V6([0; 2], dst),
+        (FlowAddresses::V6(src, _), Side::Source) => FlowAddresses::V6(src, [0; 2]),
     };
     let FlowKeys { ether_type, tag, .. } = *keys;
     flow(key, &FlowKeys { addresses, ether_type, tag, ..FlowKeys::default() })
@@ -99,8 +119,12 @@ mod tests {
         let forth = keys(here, there, (1000, 80));
         assert_eq!(flow(key, &forth), 0x1f7c_aab5);
         assert_eq!(flow(key, &keys(there, here, (80, 1000))), 0x1f7c_aab5, "back");
-        assert_eq!(host(key, &forth, false), 0xc788_527b);
-        assert_eq!(host(key, &forth, true), 0x305b_dc0c);
-        assert_eq!(host(key, &keys(there, here, (7, 8)), false), 0x305b_dc0c, "on whichever side");
+        assert_eq!(host(key, &forth, Side::Source), 0xc788_527b);
+        assert_eq!(host(key, &forth, Side::Destination), 0x305b_dc0c);
+        assert_eq!(
+            host(key, &keys(there, here, (7, 8)), Side::Source),
+            0x305b_dc0c,
+            "on whichever side"
+        );
     }
 }

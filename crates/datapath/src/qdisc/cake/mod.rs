@@ -53,7 +53,7 @@ use hash::Hasher;
 use memory::Memory;
 use overflow::{Longest, MAX_TINS};
 use pool::{Pool, Ticket};
-use shaper::{Clocks, Cost};
+use shaper::{Clocks, Cost, Fate};
 use std::sync::Arc;
 use tin::Tin;
 
@@ -329,12 +329,12 @@ impl Cake {
 
     /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).
     #[inline]
-    fn charge(&mut self, tin: usize, adjusted: u32, now: u64, dropped: bool) {
+    fn charge(&mut self, tin: usize, adjusted: u32, now: u64, fate: Fate) {
         if self.cost.is_free() {
             return;
         }
         self.tins[tin].charge(now, adjusted);
-        self.clocks.charge(self.cost.nanos(adjusted), dropped);
+        self.clocks.charge(self.cost.nanos(adjusted), fate);
     }
 
     /// Asks to be woken when the shaper opens.

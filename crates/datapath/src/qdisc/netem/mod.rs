@@ -103,13 +103,14 @@ impl Netem {
         self.child.as_deref()
     }
 
-    /// The inner qdisc, to change or replace it. If there is none, `make` puts an unlimited FIFO
-    /// there for others to take its place.
-    pub fn child_mut(&mut self, make: bool) -> Option<&mut Sched> {
-        if make && self.child.is_none() {
-            self.child = Some(Box::new(Fifo::new(FifoKind::NoQueue).into()));
-        }
+    /// The inner qdisc, to change it.
+    pub fn child_mut(&mut self) -> Option<&mut Sched> {
         self.child.as_deref_mut()
+    }
+
+    /// The inner qdisc, to replace it: if there is none, an unlimited FIFO is put there for others to take its place.
+    pub fn child_to_replace(&mut self) -> &mut Sched {
+        self.child.get_or_insert_with(|| Box::new(Fifo::new(FifoKind::NoQueue).into()))
     }
 
     /// Takes the inner qdisc out: packets leave when their time has come, as without one.

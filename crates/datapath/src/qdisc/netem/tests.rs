@@ -198,7 +198,7 @@ fn a_change_keeps_some_of_what_it_does_not_name() {
 fn an_inner_qdisc_gets_what_is_due() {
     let mut netem =
         Netem::new(NetemConfig { delay: MILLI, ..NetemConfig::default() }, Rng::stream(1, 1));
-    *netem.child_mut(true).expect("a place for it") = Fifo::new(FifoKind::Packets(1)).into();
+    *netem.child_to_replace() = Fifo::new(FifoKind::Packets(1)).into();
     let mut bench = Bench::new(netem);
     bench.enqueue(0, frame(100));
     bench.enqueue(0, frame(101));
