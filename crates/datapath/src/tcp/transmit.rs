@@ -54,7 +54,15 @@ impl Connection {
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
-        let mut packet = self.packet_of(&skb, tcp, ecn, now);
+        let meta = self.meta_of(&skb, now);
+        let body = self.body_of(skb.seq, skb.len());
+        // Here, and not where a function would return it: a packet is too wide to be moved.
+        let mut packet = self.packet(tcp, body, ecn, meta);
+        if segs > 1 && self.is_accurate() {
+            // The ACE field is the same on every segment.
+            packet.gso_type = GsoType::ACC_ECN;
+        }
+        packet.memory = if skb.is_empty() { Memory::Linear } else { Memory::Paged };
         let result = cx.egress.transmit(cx.now, &mut packet);
         self.handed_down(id, &skb, result, cx);
         if result.verdict != Enqueue::Dropped && !of_listener {
@@ -86,26 +94,18 @@ impl Connection {
         flags
     }
 
-    /// The packet of a record that is sent at `now`.
+    /// What goes with the packet of a record that is sent at `now`.
     #[inline]
-    fn packet_of(&mut self, skb: &Skb, tcp: Tcp, ecn: Ecn, now: Instant) -> Packet {
+    fn meta_of(&self, skb: &Skb, now: Instant) -> Meta {
         let delay_ns = skb.sent_ns - now.as_nanos() + self.tx_delay_ns();
-        let is_super = skb.pcount > 1;
-        let meta = Meta {
-            gso_size: if is_super { skb.gso_size } else { 0 },
+        Meta {
+            gso_size: if skb.pcount > 1 { skb.gso_size } else { 0 },
             gso_segs: segments_of(skb) as u16,
             departs_in_ns: u32::try_from(delay_ns).unwrap_or(u32::MAX),
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()
-        };
-        let body = self.body_of(skb.seq, skb.len());
-        let mut packet = self.packet(tcp, body, ecn, meta);
-        // The ACE field is the same on every segment.
-        packet.gso_type =
-            if is_super && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
-        packet.memory = if skb.is_empty() { Memory::Linear } else { Memory::Paged };
-        packet
+        }
     }
 
     /// What follows from how the queue below took a record.
