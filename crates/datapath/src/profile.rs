@@ -161,6 +161,9 @@ pub struct Profile {
     /// With IPv6's multipath policy 0 the hash chooses among the next hops of what a socket sends (7.x;
     /// until 6.18 addresses did, and another hash was no other next hop).
     pub socket_hash_chooses_hop: bool,
+    /// A datagram that would exceed the receive buffer is dropped, unless nothing else waits; before, one that
+    /// found it exceeded already (`__udp_enqueue_schedule_skb`, 6.18).
+    pub hard_udp_buffers: bool,
     /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
     /// queueing discipline for a node tell it (`cake::Config::roots`).
     pub rounded_roots: bool,
@@ -225,6 +228,7 @@ impl Profile {
             rehash_on_duplicates: false,
             rehash_on_new_label: true,
             socket_hash_chooses_hop: true,
+            hard_udp_buffers: true,
             rounded_roots: true,
             ingress_counts_headers: true,
             syn_linear_timeouts: 4,
@@ -272,6 +276,7 @@ impl Profile {
             initial_window_64k: true,
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
+            hard_udp_buffers: false,
             rounded_roots: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()

@@ -176,6 +176,7 @@ fn one_control(control: &Control) -> (i32, i32, Vec<u8>) {
         Control::UdpSegment(size) => {
             (number::SOL_UDP, number::UDP_SEGMENT, size.to_ne_bytes().to_vec())
         }
+        Control::UdpGro(size) => (number::SOL_UDP, number::UDP_GRO, number(size)),
         Control::Other { level, kind, value } => (level, kind, number(value)),
     }
 }

@@ -107,7 +107,7 @@ impl Host {
     /// One packet of a batch: joins what is held of its connection, or is held in its stead, or
     /// goes up.
     fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, packet: &mut Packet) {
-        if packet.tcp().is_none() {
+        if packet.tcp().is_none() && !self.joins_datagrams(packet) {
             return self.go_up(now, port, packet);
         }
         if let Some(at) = held.iter().position(|one| same_connection(one, packet)) {

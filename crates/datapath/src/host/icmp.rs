@@ -169,6 +169,7 @@ impl Host {
                 ttl: packet.network.ttl(),
                 body: packet.body,
                 tos,
+                gso_size: 0,
                 at: now,
             };
             self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);

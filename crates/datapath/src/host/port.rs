@@ -247,7 +247,7 @@ impl HostPort {
     /// Whether the device takes this packet as it is (`netif_needs_gso`).
     #[inline]
     fn takes_whole(&self, packet: &Packet) -> bool {
-        packet.meta.gso_segs <= 1 || self.config.offloads.tso
+        packet.meta.gso_segs <= 1 || self.config.offloads.tso && packet.tcp().is_some()
     }
 
     /// Whether `packet` may go straight to the device, and counts it if so.

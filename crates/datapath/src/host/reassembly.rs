@@ -5,7 +5,6 @@
 //! beyond `high_thresh` no new packet is begun. A packet has as long as the sysctl says, counted
 //! from its first fragment.
 
-use super::udp::truesize_of;
 use crate::packet::{Ecn, Joined, Network, Packet, Piece};
 use crate::reason::Reason;
 use crate::tcp::config::Sysctl;
@@ -378,7 +377,7 @@ impl Queue {
         if matches!(packet.network, Network::Ipv4(ip) if ip.dont_fragment) {
             self.max_df_size = self.max_df_size.max(size);
         }
-        self.memory += truesize_of(piece.len);
+        self.memory += truesize_of_piece(piece.len);
         let at = self.fragments.partition_point(|(offset, _)| *offset < piece.offset);
         self.fragments.insert(at, (piece.offset, packet));
         QueueVerdict::Kept
@@ -429,4 +428,9 @@ fn ecn_of(seen: u8, first: Ecn) -> Option<Ecn> {
         return (seen == 1).then_some(Ecn::NotEct);
     }
     Some(if has(Ecn::Ce) { Ecn::Ce } else { first })
+}
+/// What a device's buffer with a fragment of so many bytes takes: rounded up to a power of two, and the packet's own
+/// record.
+fn truesize_of_piece(payload: u32) -> u32 {
+    (payload + 64).next_power_of_two().max(512) + 768
 }

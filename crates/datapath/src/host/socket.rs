@@ -49,6 +49,8 @@ pub struct Datagram {
     pub tos: u8,
     /// The TTL or hop limit that it arrived with (`IP_RECVTTL`).
     pub ttl: u8,
+    /// Bytes of each of the datagrams that came together, of the last perhaps fewer (`UDP_GRO`); 0 if it came alone.
+    pub gso_size: u16,
     /// When it arrived (`SO_TIMESTAMPNS`).
     pub at: Instant,
 }
@@ -90,6 +92,8 @@ pub struct Sockets {
     pub(super) udp: BTreeMap<(u16, IpAddr), Vec<u32>>,
     /// Ports for those who ask for none.
     pub(super) ephemeral: Ephemeral,
+    /// Some socket has asked for datagrams that come together (`udp_encap_needed_key`).
+    pub(super) udp_gro: bool,
 }
 
 /// A place for a socket.

@@ -22,8 +22,6 @@ pub const UDP_RECEIVE_BUFFER: u32 = 212_992;
 /// `net.core.wmem_default`.
 pub const UDP_SEND_BUFFER: u32 = 212_992;
 
-/// `struct sk_buff` and the shared info that every packet in memory is charged for.
-pub(super) const SKB_OVERHEAD: u32 = 768;
 /// Largest packet of a host to itself (`lo`).
 pub(super) const LOOPBACK_MTU: u32 = 65_536;
 
@@ -32,8 +30,12 @@ pub(super) const LOOPBACK_MTU: u32 = 65_536;
 pub struct IpcmCookie {
     /// Its source (`IP_PKTINFO`, `IPV6_PKTINFO`).
     pub source: Option<IpAddr>,
-    /// Its traffic class, from which its priority follows over IPv4 (`IP_TOS`, `IPV6_TCLASS`).
+    /// Its traffic class (`IP_TOS`, `IPV6_TCLASS`).
     pub tos: Option<u8>,
+    /// `skb->priority` (`SO_PRIORITY`, or what follows from `IP_TOS`).
+    pub priority: Option<u32>,
+    /// `skb->mark` (`SO_MARK`).
+    pub mark: Option<u32>,
     /// Its TTL or hop limit (`IP_TTL`, `IPV6_HOPLIMIT`).
     pub ttl: Option<u8>,
     /// It is to be cut into datagrams of so many bytes (`UDP_SEGMENT`); 0: not.
@@ -88,6 +90,8 @@ pub struct UdpSocket {
     pub reuse_address: bool,
     /// The same, and those who share it divide what comes by who sends it (`SO_REUSEPORT`).
     pub reuse_port: bool,
+    /// Datagrams of one sender that come together are read together (`UDP_GRO`).
+    pub(super) gro: bool,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
     pub receive_drops: u64,
     /// The only one that it talks to, if it is connected.
@@ -98,11 +102,29 @@ pub struct UdpSocket {
     pub(super) errors: VecDeque<DatagramError>,
     /// How often its waiters were woken.
     pub(super) wakes: Wakes,
-    received: VecDeque<Datagram>,
+    /// What waits to be read.
+    received: VecDeque<Waiting>,
+    /// Truesize of what waits, and of what has been read and not yet given back (`sk_rmem_alloc`).
     received_truesize: u32,
+    /// How many of those that wait lie in the reader's own queue (`reader_queue`): what comes after it took all
+    /// there was lies in another.
+    reader_queue: usize,
+    /// Truesize of what has been read and not yet given back.
+    forward_deficit: u32,
+    /// What is set aside for datagrams to come, in whole pages with what is used (`sk_forward_alloc`).
+    forward_alloc: u32,
     /// `sk_wmem_alloc`: truesize of what is queued below and not yet sent.
     unsent_truesize: u32,
     wants_room: bool,
+}
+
+/// A datagram that waits to be read.
+#[derive(Debug)]
+struct Waiting {
+    datagram: Datagram,
+    truesize: u32,
+    /// It has no bytes, and a peek has seen it (`skb->peeked`).
+    peeked: bool,
 }
 
 impl UdpSocket {
@@ -123,6 +145,7 @@ impl UdpSocket {
             v6_only: false,
             reuse_address: false,
             reuse_port: false,
+            gro: false,
             receive_drops: 0,
             peer: None,
             error: None,
@@ -130,6 +153,9 @@ impl UdpSocket {
             wakes: Wakes::default(),
             received: VecDeque::new(),
             received_truesize: 0,
+            reader_queue: 0,
+            forward_deficit: 0,
+            forward_alloc: 0,
             unsent_truesize: 0,
             wants_room: false,
         }
@@ -169,7 +195,7 @@ impl UdpSocket {
 
     /// The datagram that will be read next.
     pub fn first(&self) -> Option<&Datagram> {
-        self.received.front()
+        self.received.front().map(|waiting| &waiting.datagram)
     }
 
     /// What is queued to be sent, and not yet gone, in bytes of truesize (`SIOCOUTQ`).
@@ -177,38 +203,119 @@ impl UdpSocket {
         self.unsent_truesize
     }
 
-    /// Queues what arrived; false if the receive buffer is full (`__udp_enqueue_schedule_skb`).
-    fn accept(&mut self, datagram: Datagram) -> bool {
-        self.check();
-        if self.received_truesize > self.receive_buffer {
+    /// Truesize of what waits to be read, and of what was read and not yet given back; what is set aside besides
+    /// (`SK_MEMINFO_RMEM_ALLOC`, `SK_MEMINFO_FWD_ALLOC`).
+    pub(crate) fn receive_memory(&self) -> (u32, u32) {
+        (self.received_truesize, self.forward_alloc)
+    }
+
+    /// Queues what arrived; false if the receive buffer is full (`__udp_enqueue_schedule_skb`): `is_hard` says that it is not
+    /// exceeded, but by a single datagram.
+    fn accept(
+        &mut self,
+        datagram: Datagram,
+        truesize: u32,
+        is_hard: impl FnOnce() -> bool,
+    ) -> bool {
+        let there = self.received_truesize;
+        let is_full = there > self.receive_buffer
+            || there > 0 && there + truesize > self.receive_buffer && is_hard();
+        if is_full {
             self.receive_drops += 1;
             return false;
         }
-        self.received_truesize += truesize_of(datagram.body.len);
-        self.received.push_back(datagram);
+        self.received_truesize += truesize;
+        let lacking = truesize.saturating_sub(self.forward_alloc);
+        self.forward_alloc = self.forward_alloc + lacking.next_multiple_of(PAGE) - truesize;
+        self.received.push_back(Waiting { datagram, truesize, peeked: false });
+        self.check();
         self.wakes.read = self.wakes.read.wrapping_add(1);
         true
     }
 
+    /// The reader looks: what has come is in its own queue from now on (`__skb_recv_udp`).
+    fn look(&mut self) {
+        if self.reader_queue == 0 {
+            self.reader_queue = self.received.len();
+        }
+    }
+
+    /// The datagram that a peek finds, and how many of its bytes come before `offset`, if there is one (`SO_PEEK_OFF`,
+    /// `__skb_try_recv_from_queue`).
+    pub(crate) fn peek(&mut self, offset: Option<u32>) -> Option<(Datagram, u32)> {
+        self.look();
+        let mut left = offset.unwrap_or(0);
+        for waiting in &mut self.received {
+            let len = waiting.datagram.body.len;
+            if offset.is_some() && left >= len && (left > 0 || waiting.peeked) {
+                left -= len;
+                continue;
+            }
+            waiting.peeked |= len == 0;
+            return Some((waiting.datagram.clone(), left));
+        }
+        None
+    }
+
     fn read(&mut self) -> Option<Datagram> {
-        let datagram = self.received.pop_front()?;
-        self.received_truesize -= truesize_of(datagram.body.len);
+        self.look();
+        let Waiting { datagram, truesize, .. } = self.received.pop_front()?;
+        self.reader_queue -= 1;
+        self.forward_deficit += truesize;
+        // Memory goes back by quarters of the buffer, or with the last of the reader's queue (`udp_rmem_release`).
+        if self.forward_deficit >= self.receive_buffer >> 2 || self.reader_queue == 0 {
+            let size = core::mem::take(&mut self.forward_deficit);
+            self.received_truesize -= size;
+            self.forward_alloc += size;
+            self.forward_alloc -= (self.forward_alloc - 1) / PAGE * PAGE;
+        }
         self.check();
         Some(datagram)
     }
 
-    /// What the receive buffer is charged is what waits in it (`sk_rmem_alloc`).
+    /// What the receive buffer is charged is what waits in it, and what was not given back.
     fn check(&self) {
-        let waits = || self.received.iter().map(|one| u64::from(truesize_of(one.body.len))).sum();
-        debug_assert_eq!(u64::from(self.received_truesize), waits(), "the receive buffer's charge");
+        let waits = || self.received.iter().map(|waiting| waiting.truesize).sum::<u32>();
+        debug_assert_eq!(self.received_truesize, waits() + self.forward_deficit, "the charge");
     }
 }
 
-/// What a packet with `payload` bytes is charged as: its buffer rounded up to a power of two as
-/// the slab allocator does, and the packet's own record.
+/// What a packet with `payload` bytes in one buffer is charged as: the buffer that `__ip_append_data` asks for, as the slab
+/// allocator rounds it up, and the packet's own record. What is longer than the largest buffer lies in pages.
 pub(super) fn truesize_of(payload: u32) -> u32 {
-    (payload + 64).next_power_of_two().max(512) + SKB_OVERHEAD
+    let asked = payload + HEADROOM;
+    let head = asked.next_multiple_of(CACHE_LINE) + SHARED_INFO;
+    match head {
+        ..=SMALL_HEAD => SK_BUFF + SMALL_HEAD,
+        _ if asked >= SKB_MAX_ALLOC => truesize_in_pages(payload),
+        _ => SK_BUFF + head.next_power_of_two(),
+    }
 }
+
+/// The same with the payload in pages, as that of a datagram that will be cut (`UDP_SEGMENT`).
+pub(super) fn truesize_in_pages(payload: u32) -> u32 {
+    SK_BUFF + SMALL_HEAD + payload
+}
+
+/// What a datagram is charged as when it is sent or waits to be read.
+fn truesize_with(len: u32, gso_size: u32) -> u32 {
+    if gso_size == 0 { truesize_of(len) } else { truesize_in_pages(len) }
+}
+
+/// Bytes before the payload: those of the link, of IPv4 and of UDP.
+const HEADROOM: u32 = 16 + 15 + 20 + 8;
+/// `PAGE_SIZE`.
+const PAGE: u32 = 4_096;
+/// `SMP_CACHE_BYTES`.
+const CACHE_LINE: u32 = 64;
+/// `struct skb_shared_info`.
+const SHARED_INFO: u32 = 320;
+/// `struct sk_buff`.
+const SK_BUFF: u32 = 256;
+/// `SKB_SMALL_HEAD_CACHE_SIZE` with its shared info.
+const SMALL_HEAD: u32 = 576;
+/// `SKB_MAX_ALLOC`: the largest buffer in one piece.
+const SKB_MAX_ALLOC: u32 = 4 * 4_096 - SHARED_INFO;
 
 impl Host {
     /// Opens a UDP socket at `local`; port 0 means any free port, an unspecified address means

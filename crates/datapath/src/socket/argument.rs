@@ -100,6 +100,8 @@ pub enum Control {
     Ipv6OrigDstAddr(SocketAddr),
     /// `SOL_UDP` `UDP_SEGMENT`: bytes of each datagram that this one is cut into.
     UdpSegment(u16),
+    /// `SOL_UDP` `UDP_GRO`: bytes of each of the datagrams that came together.
+    UdpGro(i32),
     /// Any other: level, type, and its value as a number.
     Other {
         /// `cmsg_level`.

@@ -97,13 +97,7 @@ impl DatagramSocket {
             Address::Null => peer.ok_or(Errno::EDESTADDRREQ),
             given => self.address(given),
         };
-        let over_ipv4 = !self.ipv6 || told.is_ok_and(|remote| remote.is_ipv4());
-        if over_ipv4 && len > LONGEST {
-            return Err(Errno::EMSGSIZE);
-        }
-        if over_ipv4 && flags & MSG_OOB != 0 {
-            return Err(Errno::EOPNOTSUPP);
-        }
+        check_over(!self.ipv6 || told.is_ok_and(|remote| remote.is_ipv4()), len, flags)?;
         let mut remote = told?;
         if remote.port() == 0 {
             return Err(Errno::EINVAL);
@@ -140,6 +134,8 @@ impl DatagramSocket {
         socket.v6_only = own.v6_only;
         socket.reuse_address = own.reuse_address;
         socket.reuse_port = own.reuse_port;
+        let gro = own.gro();
+        host.udp_set_gro(id, gro);
     }
 
     /// Gets a port, if it has none (`inet_autobind`).
@@ -376,6 +372,7 @@ impl Sockets {
         let dont_route = flags & MSG_DONTROUTE != 0 || socket.settings.dont_route();
         let corked = socket.corked.is_some();
         let (remote, mut cookie) = if let Some(corked) = &socket.corked {
+            check_over(corked.remote.is_ipv4(), len, flags)?;
             (corked.remote, corked.cookie)
         } else {
             let remote = socket.whom(host, message.address, peer, len, flags)?;
@@ -452,8 +449,17 @@ impl Sockets {
             return Poll::Ready(Err(error));
         }
         // Without a port there is nothing to read, and none is looked for.
-        let first = socket.id.and_then(|id| Some((id, host.udp(id)?.first()?.clone())));
-        let Some((id, datagram)) = first else {
+        let peeks = flags & MSG_PEEK != 0;
+        let found = match socket.id {
+            Some(id) if peeks => {
+                let offset = u32::try_from(socket.settings.peek_off).ok();
+                let found = host.udp_socket(id)?.peek(offset);
+                found.map(|(datagram, skipped)| (id, datagram, skipped))
+            }
+            Some(id) => host.udp(id).and_then(|it| Some((id, it.first()?.clone(), 0))),
+            None => None,
+        };
+        let Some((id, datagram, skipped)) = found else {
             let dont_wait = socket.nonblocking || flags & MSG_DONTWAIT != 0;
             // Only who would wait learns that nothing more is to be read (`__skb_wait_for_more_packets`).
             if socket.shut.0 && !dont_wait {
@@ -461,14 +467,17 @@ impl Sockets {
             }
             return wait(now, dont_wait, socket.settings.receive_timeout, Errno::EAGAIN, progress);
         };
-        if iov.valid_len().is_some_and(|valid| valid < u64::from(datagram.body.len)) {
+        if iov.valid_len().is_some_and(|valid| valid < u64::from(datagram.body.len - skipped)) {
             return Poll::Ready(Err(Errno::EFAULT));
         }
-        if flags & MSG_PEEK == 0 {
+        if !peeks {
             host.datagram_read(id)?;
         }
         let control = socket.told_of(host, &datagram);
-        Poll::Ready(Ok(socket.received(&datagram, control, iov, flags)))
+        let returned = socket.received(&datagram, skipped, control, iov, flags);
+        let moved = i32::try_from(returned.value).unwrap_or(i32::MAX);
+        socket.settings.move_peek_off(if peeks { moved } else { -moved });
+        Poll::Ready(Ok(returned))
     }
 
     fn datagram_ioctl(
@@ -492,6 +501,15 @@ impl Sockets {
             _ => return Err(Errno::ENOTTY),
         };
         Ok(Return::zero_with(Data::Number(number)))
+    }
+}
+
+/// What `udp_sendmsg` looks at first, before what has been gathered; `udpv6_sendmsg` does not.
+fn check_over(ipv4: bool, len: u64, flags: i32) -> Result<(), Errno> {
+    match ipv4 {
+        true if len > LONGEST => Err(Errno::EMSGSIZE),
+        true if flags & MSG_OOB != 0 => Err(Errno::EOPNOTSUPP),
+        _ => Ok(()),
     }
 }
 

@@ -134,6 +134,7 @@ numbers! {
         SO_PROTOCOL = 38;
         SO_DOMAIN = 39;
         SO_RXQ_OVFL = 40;
+        SO_PEEK_OFF = 42;
         SO_BUSY_POLL = 46;
         SO_MAX_PACING_RATE = 47;
         SO_INCOMING_CPU = 49;
@@ -252,6 +253,8 @@ numbers! {
         UDP_SEGMENT = 103;
         UDP_GRO = 104;
         // Control messages and the error queue
+        SCM_RIGHTS = 1;
+        SCM_CREDENTIALS = 2;
         SCM_TIMESTAMPING = 37;
         SCM_TXTIME = 61;
         SO_EE_ORIGIN_NONE = 0;

@@ -95,6 +95,7 @@ const fn level_and_type(control: &Control) -> (i32, i32) {
         Control::IpOrigDstAddr(_) => (number::SOL_IP, number::IP_ORIGDSTADDR),
         Control::Ipv6OrigDstAddr(_) => (number::SOL_IPV6, number::IPV6_ORIGDSTADDR),
         Control::UdpSegment(_) => (number::SOL_UDP, number::UDP_SEGMENT),
+        Control::UdpGro(_) => (number::SOL_UDP, number::UDP_GRO),
         Control::Other { level, kind, .. } => (*level, *kind),
     }
 }
@@ -135,6 +136,7 @@ fn data_differs(expected: &Expr, actual: &Control, clock: Clock) -> Result<Diffe
             | Control::IpTtl(value)
             | Control::Ipv6TrafficClass(value)
             | Control::Ipv6HopLimit(value)
+            | Control::UdpGro(value)
             | Control::Other { value, .. },
         ) => {
             let expected = int(expected)? as i32;

@@ -1,9 +1,10 @@
 //! Which socket hears a datagram (`udp_rcv`, `__udp4_lib_lookup`).
 
+use super::{truesize_in_pages, truesize_with};
 use crate::host::Host;
 use crate::host::socket::{Datagram, Socket};
-use crate::node::SocketReady;
-use crate::packet::{Packet, Udp};
+use crate::node::{SocketId, SocketReady};
+use crate::packet::{Packet, Transport, Udp};
 use crate::reason::Reason;
 use crate::rng::mix;
 use crate::units::Instant;
@@ -26,15 +27,68 @@ impl Host {
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
-        let datagram =
-            Datagram { from, sequence: None, to, body: packet.body.clone(), tos, ttl, at: now };
-        if !socket.accept(datagram) {
-            let count = self.count(dst.is_ipv6());
+        let body = packet.body.clone();
+        let gso_size = packet.meta.gso_size;
+        let datagram = Datagram { from, sequence: None, to, body, tos, ttl, gso_size, at: now };
+        if gso_size != 0 && !socket.gro {
+            return self.deliver_segments(id, &datagram, packet);
+        }
+        let truesize = truesize_with(datagram.body.len, gso_size.into());
+        if !self.udp_queue(id, datagram, truesize) {
+            self.drop_packet(Reason::SocketReceiveBuffer, packet);
+        }
+    }
+
+    /// Datagrams that came as one for who has not asked for that: each of them (`udp_queue_rcv_skb`).
+    fn deliver_segments(&mut self, id: u32, all: &Datagram, packet: Packet) {
+        let (len, size) = (all.body.len, u32::from(all.gso_size));
+        let mut heard = false;
+        for from in (0..len).step_by(size as usize) {
+            let body = all.body.window(from, size.min(len - from));
+            let truesize = truesize_in_pages(body.len);
+            heard |= self.udp_queue(id, Datagram { body, gso_size: 0, ..*all }, truesize);
+        }
+        if !heard {
+            self.drop_packet(Reason::SocketReceiveBuffer, packet);
+        }
+    }
+
+    /// Queues a datagram at a socket, and tells; what does not fit is counted.
+    fn udp_queue(&mut self, id: u32, datagram: Datagram, truesize: u32) -> bool {
+        let ipv6 = datagram.to.is_ipv6();
+        let stack = self.tcp.as_deref();
+        let is_hard = || stack.is_none_or(|stack| stack.defaults.profile.hard_udp_buffers);
+        let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return false };
+        let fits = socket.accept(datagram, truesize, is_hard);
+        if !fits {
+            let count = self.count(ipv6);
             count.udp_rcvbuf_errors += 1;
             count.udp_in_errors += 1;
-            self.drop_packet(Reason::SocketReceiveBuffer, packet);
         } else if socket.received.len() == 1 {
             self.notify(id, SocketReady::READABLE);
+        }
+        fits
+    }
+
+    /// Whether a datagram may join others of its flow: its socket has asked for that (`udp_gro_receive`).
+    pub(in crate::host) fn joins_datagrams(&self, packet: &Packet) -> bool {
+        let (Transport::Udp(udp), true) = (packet.transport, self.sockets.udp_gro) else {
+            return false;
+        };
+        let (Some(src), Some(dst)) = (packet.network.src(), packet.network.dst()) else {
+            return false;
+        };
+        let (local, remote) =
+            (SocketAddr::new(dst, udp.dst_port), SocketAddr::new(src, udp.src_port));
+        let hears = self.udp_lookup(local, remote).and_then(|id| self.sockets.get(id));
+        matches!(hears, Some(Socket::Udp(socket)) if socket.gro)
+    }
+
+    /// `UDP_GRO`.
+    pub(crate) fn udp_set_gro(&mut self, id: SocketId, on: bool) {
+        if let Ok(socket) = self.udp_socket(id) {
+            socket.gro = on;
+            self.sockets.udp_gro |= on;
         }
     }
 

@@ -1,13 +1,12 @@
 //! Sending datagrams: the way there, segments, fragments (`udp_sendmsg`).
 
-use super::{IpcmCookie, LOOPBACK_MTU, truesize_of};
+use super::{IpcmCookie, LOOPBACK_MTU, truesize_with};
 use crate::fib::Decision;
 use crate::host::Host;
 use crate::host::socket::SocketError;
 use crate::node::SocketId;
 use crate::packet::{
     Body, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp, protocol,
-    tos_to_priority,
 };
 use crate::reason::Enqueue;
 use crate::tcp::PathMtu;
@@ -25,6 +24,9 @@ pub(crate) struct Way {
     tos: u8,
     ttl: u8,
     priority: u32,
+    mark: u32,
+    /// Of this many bytes each datagram is (`UDP_SEGMENT`); 0: all bytes are one.
+    gso_size: u16,
 }
 
 /// `UDP_MAX_SEGMENTS`: datagrams of one call.
@@ -65,23 +67,24 @@ impl Host {
             return Err(SocketError::WouldBlock);
         }
         let segment = u32::from(cookie.gso_size);
-        if segment == 0 || body.len <= segment {
+        if segment == 0 {
             return self.udp_transmit(now, id, &way, body);
         }
-        // What a device would cut (`UDP_SEGMENT`) is cut here. Who gives a datagram of many has room for all.
-        let mut verdict = Enqueue::Queued;
-        for from in (0..body.len).step_by(segment as usize) {
-            let part = body.window(from, segment.min(body.len - from));
-            verdict = self.udp_transmit(now, id, &way, part)?;
+        // Only what is gathered whole is held against the packets of the device (`udp_send_skb`).
+        if way.large {
+            return Err(SocketError::MessageSize);
         }
-        Ok(verdict)
+        if body.len > segment * MAX_SEGMENTS {
+            return Err(SocketError::InvalidArgument);
+        }
+        self.udp_transmit(now, id, &way, body)
     }
 
     /// Whether `len` bytes may go to `remote`, and how (`ip_route_output_flow`, `__ip_append_data`). What is too long is told
     /// to who has asked for errors as well.
     ///
     /// # Errors
-    /// `Unreachable`, `MessageSize`, `InvalidArgument`.
+    /// `Unreachable`, `MessageSize`.
     pub(crate) fn udp_way(
         &mut self,
         now: Instant,
@@ -119,14 +122,11 @@ impl Host {
             discovery,
             PmtuDiscovery::Do | PmtuDiscovery::Probe | PmtuDiscovery::Interface
         );
-        if len > most || large && (whole || cookie.dont_fragment || segment != 0) {
-            if segment == 0 {
-                socket.local_error(remote, path.bytes);
-            }
+        if len > most || segment == 0 && large && (whole || cookie.dont_fragment) {
+            // What will be cut may be as long as any packet (`IP_MAX_MTU`, `IP6_MAX_MTU`).
+            let longest = u32::from(u16::MAX) + if ipv6 { header } else { 0 };
+            socket.local_error(remote, if segment == 0 { path.bytes } else { longest });
             return Err(SocketError::MessageSize);
-        }
-        if segment != 0 && len > segment * MAX_SEGMENTS {
-            return Err(SocketError::InvalidArgument);
         }
         // What fits into the device's packets is not cut, whatever `IPV6_MTU` says.
         let fits = whole_len <= device;
@@ -134,17 +134,16 @@ impl Host {
             src,
             remote,
             path: if fits { PathMtu { bytes: device, ..path } } else { path },
-            large: !fits,
+            large: if segment == 0 { !fits } else { large },
             tos: cookie.tos.unwrap_or_else(|| socket.tos(ipv6)),
             ttl: cookie.ttl.unwrap_or(if ipv6 { socket.hop_limit } else { socket.ttl }),
-            priority: match cookie.tos {
-                Some(tos) if !ipv6 => tos_to_priority(tos),
-                _ => socket.priority,
-            },
+            priority: cookie.priority.unwrap_or(socket.priority),
+            mark: cookie.mark.unwrap_or(socket.mark),
+            gso_size: cookie.gso_size,
         })
     }
 
-    /// One packet, for which there is room (`udp_send_skb`).
+    /// One packet, for which there is room: with `UDP_SEGMENT` one that is cut where it leaves (`udp_send_skb`).
     fn udp_transmit(
         &mut self,
         now: Instant,
@@ -154,7 +153,7 @@ impl Host {
     ) -> Result<Enqueue, SocketError> {
         let owner = self.sockets.slot(id)?;
         let socket = self.udp_socket(id)?;
-        let Way { src, remote, path, tos, ttl, priority, .. } = *way;
+        let Way { src, remote, path, tos, ttl, priority, mark, .. } = *way;
         let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv4(ip) = &mut network {
@@ -162,11 +161,12 @@ impl Host {
             let locked = path.locked && discovery == PmtuDiscovery::Want;
             ip.dont_fragment = !way.large && !locked && discovery.sets_df();
         }
-        let truesize = truesize_of(body.len);
+        let truesize = truesize_with(body.len, way.gso_size.into());
+        let gso_size = if body.len > way.gso_size.into() { way.gso_size } else { 0 };
+        let gso_segs = if gso_size == 0 { 1 } else { body.len.div_ceil(gso_size.into()) as u16 };
         socket.unsent_truesize += truesize;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
-        let mark = socket.mark;
-        let meta = Meta { priority, mark, truesize, owner, ..Meta::default() };
+        let meta = Meta { gso_size, gso_segs, priority, mark, truesize, owner, ..Meta::default() };
         let packet = Packet {
             link: LinkHeader::None,
             network,

@@ -3,6 +3,7 @@
 
 use super::DatagramSocket;
 use crate::host::{Datagram, Host, IpcmCookie};
+use crate::packet::tos_to_priority;
 use crate::socket::argument::Control;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
@@ -49,14 +50,17 @@ pub(super) fn sent(
 ) -> Result<(), Errno> {
     for message in control {
         match (*message, remote) {
-            (
-                Control::TimestampingFlags(_)
-                | Control::TcpInq(_)
-                | Control::Other { level: SOL_SOCKET, kind: SO_MARK | SO_PRIORITY, .. },
-                _,
-            ) => {}
+            (Control::TimestampingFlags(_) | Control::TcpInq(_), _) => {}
+            (Control::Other { level: SOL_SOCKET, kind, value }, _) => match kind {
+                SO_MARK => cookie.mark = Some(value as u32),
+                SO_PRIORITY => cookie.priority = Some(value as u32),
+                SCM_RIGHTS | SCM_CREDENTIALS => {}
+                _ => return Err(Errno::EINVAL),
+            },
             (Control::UdpSegment(size), _) => cookie.gso_size = size,
-            (Control::Other { level: SOL_SOCKET | SOL_UDP, .. }, _) => return Err(Errno::EINVAL),
+            (Control::Other { level: SOL_UDP, .. } | Control::UdpGro(_), _) => {
+                return Err(Errno::EINVAL);
+            }
             (message, IpAddr::V4(_)) => sent_ipv4(host, message, cookie)?,
             (message, IpAddr::V6(_)) => sent_ipv6(host, message, cookie)?,
         }
@@ -67,7 +71,10 @@ pub(super) fn sent(
 fn sent_ipv4(host: &Host, message: Control, cookie: &mut IpcmCookie) -> Result<(), Errno> {
     match message {
         Control::IpTtl(ttl) => cookie.ttl = Some(byte_from(ttl, 1)?),
-        Control::IpTos(tos) => cookie.tos = Some(tos),
+        Control::IpTos(tos) => {
+            cookie.tos = Some(tos);
+            cookie.priority = Some(tos_to_priority(tos));
+        }
         Control::IpPktInfo { interface, spec_dst, .. } => {
             there(host, interface)?;
             cookie.source = named(IpAddr::V4(spec_dst));
@@ -136,6 +143,9 @@ impl DatagramSocket {
         let told = &self.settings.told;
         let interface = || host.interface_towards(datagram.from.ip());
         let mut control = Vec::new();
+        if datagram.gso_size != 0 && self.settings.gro() {
+            control.push(Control::UdpGro(datagram.gso_size.into()));
+        }
         if self.ipv6 && told.pktinfo[1] {
             let addr = mapped(datagram.to);
             control.push(Control::Ipv6PktInfo { addr, interface: interface() });

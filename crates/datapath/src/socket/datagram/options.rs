@@ -40,6 +40,8 @@ pub(super) struct Settings {
     pub cork: bool,
     /// `UDP_SEGMENT`.
     pub gso_size: u16,
+    /// `SO_PEEK_OFF`: from which byte on a peek reads; below 0: from the first of the first datagram, always.
+    pub peek_off: i32,
     /// What is told of what is read.
     pub told: Told,
     pub v6_only: bool,
@@ -68,14 +70,26 @@ impl Settings {
         self.is_set(SOL_IPV6, IPV6_DONTFRAG)
     }
 
+    /// A peek has moved on, or a read has taken bytes before the next peek (`sk_peek_offset_bwd`).
+    pub fn move_peek_off(&mut self, by: i32) {
+        if self.peek_off >= 0 {
+            self.peek_off = self.peek_off.saturating_add(by).max(0);
+        }
+    }
+
+    /// `UDP_GRO`.
+    pub fn gro(&self) -> bool {
+        self.is_set(SOL_UDP, UDP_GRO)
+    }
+
     /// It may be bound to an address that the host has not got.
     pub fn freebind(&self) -> bool {
         self.is_set(SOL_IP, IP_FREEBIND) || self.is_set(SOL_IP, IP_TRANSPARENT)
     }
 }
 
-/// Options of datagram sockets that can be set and read back, and what they are before. But for three of them (`SO_DONTROUTE`,
-/// `IPV6_DONTFRAG`, `IP_FREEBIND`) they change nothing in this world.
+/// Options of datagram sockets that can be set and read back, and what they are before. But for four of them (`SO_DONTROUTE`,
+/// `IPV6_DONTFRAG`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
 const KEPT_OF_DATAGRAMS: [((i32, i32), Kept, i64); 38] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch, 0),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch, 0),
@@ -164,6 +178,7 @@ impl Default for Settings {
             mark: 0,
             cork: false,
             gso_size: 0,
+            peek_off: -1,
             told: Told::default(),
             v6_only: false,
             reuse_address: false,
@@ -249,6 +264,11 @@ impl Sockets {
                 let linger = OptionValue::Linger { on, seconds: told_linger(seconds) };
                 return Ok(Return::zero_with(Data::Option(linger)));
             }
+            (SOL_SOCKET, SO_MEMINFO) => {
+                let memory = OptionValue::MemInfo(socket.memory(host));
+                return Ok(Return::zero_with(Data::Option(memory)));
+            }
+            (SOL_SOCKET, SO_PEEK_OFF) => own.peek_off.into(),
             (SOL_SOCKET, SO_RCVLOWAT) => own.plain.receive_low_water.into(),
             (SOL_SOCKET, SO_KEEPALIVE) => own.plain.keepalive.into(),
             (SOL_SOCKET, SO_OOBINLINE) => own.plain.oob_inline.into(),
@@ -324,6 +344,18 @@ impl Settings {
 }
 
 impl DatagramSocket {
+    /// `SO_MEMINFO` (`sk_get_meminfo`).
+    fn memory(&self, host: &Host) -> [u32; 9] {
+        let (receive, send) = (self.settings.receive_buffer, self.settings.send_buffer);
+        let mut memory = [0, receive, 0, send, 0, 0, 0, 0, 0];
+        if let Some(socket) = self.host_socket(host) {
+            (memory[0], memory[4]) = socket.receive_memory();
+            memory[2] = socket.unsent();
+            memory[8] = socket.receive_drops as u32;
+        }
+        memory
+    }
+
     fn set(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
         let on = value != 0;
         let own = &mut self.settings;
@@ -335,6 +367,7 @@ impl DatagramSocket {
                 let value = if value < 0 { i32::MAX as u32 } else { (value as u32).max(1) };
                 own.plain.receive_low_water = value;
             }
+            (SOL_SOCKET, SO_PEEK_OFF) => own.peek_off = value as i32,
             (SOL_SOCKET, SO_KEEPALIVE) => own.plain.keepalive = on,
             (SOL_SOCKET, SO_OOBINLINE) => own.plain.oob_inline = on,
             (SOL_SOCKET, SO_REUSEADDR) => own.reuse_address = on,

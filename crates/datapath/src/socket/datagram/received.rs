@@ -9,35 +9,39 @@ use crate::socket::errno::Errno;
 use crate::socket::number::{MSG_ERRQUEUE, MSG_TRUNC, SO_EE_ORIGIN_LOCAL};
 
 /// What a reader gets to see of a payload.
-fn fetched(body: &Body, iov: &Iov) -> Vec<u8> {
+fn fetched(body: &Body, skipped: u32, iov: &Iov) -> Vec<u8> {
     if !iov.fetches() {
         return Vec::new();
     }
     let mut bytes = body.bytes().to_vec();
     bytes.resize(body.len as usize, 0);
+    bytes.drain(..skipped as usize);
     bytes.truncate(iov.len() as usize);
     bytes
 }
 
 impl DatagramSocket {
-    /// What a read of `room` bytes gives of a datagram.
+    /// What a read gives of a datagram, a peek perhaps without what comes before its offset (`udp_recvmsg`).
     pub(super) fn received(
         &self,
         datagram: &Datagram,
+        skipped: u32,
         control: Vec<Control>,
         iov: &Iov,
         flags: i32,
     ) -> Return {
         let room = iov.len();
         let len = u64::from(datagram.body.len);
-        let cut = len > room;
+        let left = len - u64::from(skipped);
+        // Less than the whole is cut, though it be all that is left.
+        let cut = room <= left && room < len;
         let message = Received {
             from: Some(self.shown(datagram.from)),
             flags: if cut { MSG_TRUNC } else { 0 },
             control,
-            bytes: fetched(&datagram.body, iov),
+            bytes: fetched(&datagram.body, skipped, iov),
         };
-        let value = if flags & MSG_TRUNC != 0 { len } else { len.min(room) };
+        let value = if flags & MSG_TRUNC != 0 { len } else { left.min(room) };
         Return { value: value as i64, data: Data::Message(message) }
     }
 
@@ -60,7 +64,7 @@ impl DatagramSocket {
             from: Some(self.shown(told.remote)),
             flags: MSG_ERRQUEUE | if cut { MSG_TRUNC } else { 0 },
             control: vec![Control::ExtendedError(error)],
-            bytes: fetched(&told.payload, iov),
+            bytes: fetched(&told.payload, 0, iov),
         };
         Ok(Return { value: quoted.min(iov.len()) as i64, data: Data::Message(message) })
     }

@@ -359,6 +359,7 @@ fn one_call_sends_many_datagrams() {
         (1_473, None, 1_473, Err(Errno::EMSGSIZE)),
         (2_000, None, 1_000, Ok(&[1_000])),
         (1_000, None, 65_508, Err(Errno::EMSGSIZE)),
+        (9_000, None, 8_000, Err(Errno::EMSGSIZE)),
     ] {
         let mut pair = Pair::datagrams(number::AF_INET, "0.0.0.0:53");
         pair.set(CLIENT, 3, number::SOL_UDP, number::UDP_SEGMENT, option);
@@ -405,3 +406,4 @@ fn a_corked_datagram_waits_for_the_end_of_the_cork() {
 mod errors;
 mod options;
 mod ports;
+mod together;

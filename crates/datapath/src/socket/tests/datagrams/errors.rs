@@ -169,14 +169,3 @@ fn datagrams_have_no_flow_label() {
     let crate::packet::Network::Ipv6(ip) = packet.network else { panic!("IPv6") };
     assert_eq!(ip.flow_label.get(), 0);
 }
-
-/// Departure 44 of docs/LINUX.md.
-#[test]
-fn udp_gro_joins_nothing() {
-    let mut pair = Pair::datagrams(number::AF_INET, "0.0.0.0:53");
-    pair.set(SERVER, 3, number::SOL_UDP, number::UDP_GRO, 1);
-    let sent = pair.value(CLIENT, with(25, "10.0.0.1:53", &[Control::UdpSegment(10)]));
-    assert_eq!(sent, Ok(25));
-    let (len, message) = pair.received(SERVER, 100);
-    assert_eq!((len, message.control), (10, vec![]));
-}
