@@ -46,7 +46,6 @@ impl Sockets {
         flags: i32,
         progress: &mut Progress,
     ) -> Poll<SyscallResult> {
-        let timestamping = control_flags(&message.control)?;
         let stream = self.stream_mut(fd)?;
         if stream.is_disconnected_under(progress) {
             return Poll::Ready(match progress.bytes {
@@ -91,6 +90,7 @@ impl Sockets {
         if let Some(ready) = self.wait_for_handshake(now, host, fd, id, dont_wait, more, progress) {
             return ready;
         }
+        let timestamping = control_flags(&message.control)?;
         if progress.asleep
             && host.tcp_wakes(id).unwrap_or_default().total() == progress.wakes
             && !over(now, progress)
@@ -424,11 +424,19 @@ fn control_flags(control: &[Control]) -> Result<u32, Errno> {
     for message in control {
         match *message {
             Control::TimestampingFlags(flags) => timestamping = flags as u32,
-            Control::Other { level: number::SOL_SOCKET, .. } => return Err(Errno::EINVAL),
+            Control::Other { level: number::SOL_SOCKET, kind, .. } if !kept_silent(kind) => {
+                return Err(Errno::EINVAL);
+            }
             _ => {}
         }
     }
     Ok(timestamping)
+}
+
+/// A control message that a write takes, and that means nothing to a stream (`__sock_cmsg_send`).
+const fn kept_silent(kind: i32) -> bool {
+    use number::{SCM_CREDENTIALS, SCM_RIGHTS, SO_MARK, SO_PRIORITY};
+    matches!(kind, SO_MARK | SO_PRIORITY | SCM_RIGHTS | SCM_CREDENTIALS)
 }
 
 /// The time of a waiting call is over.

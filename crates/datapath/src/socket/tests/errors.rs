@@ -341,3 +341,31 @@ fn a_reset_under_a_write_is_told_to_the_next_call() {
     }
     assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ECONNRESET));
 }
+
+/// Control messages of a stream: those of sockets of any kind are looked at once it is connected, all others not at all
+/// (`tcp_sendmsg_locked`, `sock_cmsg_send`). As Linux 6.18 was seen to do.
+#[test]
+fn control_messages_of_a_stream_are_those_of_any_socket() {
+    let send = |fd, level, kind| {
+        let control = vec![Control::Other { level, kind, value: 0 }];
+        let message = Message { iov: 1.into(), control, ..Message::default() };
+        Syscall::Send { fd, message, flags: number::MSG_DONTWAIT }
+    };
+    let any = number::SOL_SOCKET;
+    for (level, kind, expected) in [
+        (any, number::SO_MARK, Ok(1)),
+        (any, number::SO_PRIORITY, Ok(1)),
+        (any, number::SCM_RIGHTS, Ok(1)),
+        (any, number::SCM_CREDENTIALS, Ok(1)),
+        (any, number::SCM_TXTIME, Err(Errno::EINVAL)),
+        (any, number::SO_SNDBUF, Err(Errno::EINVAL)),
+        (number::SOL_IP, 99, Ok(1)),
+        (number::SOL_UDP, number::UDP_GRO, Ok(1)),
+    ] {
+        let mut pair = Pair::connected();
+        assert_eq!(pair.value(CLIENT, send(3, level, kind)), expected, "{level} {kind}");
+        assert_eq!(pair.value(CLIENT, socket()), Ok(4));
+        assert_eq!(pair.value(CLIENT, send(4, level, kind)), Err(Errno::EPIPE));
+        assert_eq!(pair.value(CLIENT, send(5, level, kind)), Err(Errno::EBADF));
+    }
+}
