@@ -13,10 +13,8 @@ use crate::units::Instant;
 const MAX_IPV6_PAYLOAD: u32 = 65_535;
 /// Offset of the payload length in an IPv6 header.
 const PAYLOAD_LENGTH_AT: u32 = 4;
-/// Offset of the next-header field in an IPv6 header.
-const NEXT_HEADER_AT: u32 = 6;
-/// Offset of the fragment field in a fragment header behind a bare IPv6 header.
-const FRAGMENT_FIELD_AT: u32 = 42;
+/// Offset of the fragment field in a fragment header.
+const FRAGMENT_FIELD_AT: u32 = 2;
 /// Code of an ICMPv6 parameter problem: a field of a header is wrong.
 const ERRONEOUS_HEADER: u8 = 0;
 /// Code of another one: the first fragment has not all headers (RFC 8200, RFC 7112).
@@ -73,7 +71,7 @@ impl Host {
         }
         if !known {
             self.count(ipv6).in_unknown_protos += 1;
-            self.icmp_protocol_unreachable(now, NEXT_HEADER_AT, &packet);
+            self.icmp_protocol_unreachable(now, packet.next_header_at(), &packet);
             return self.drop_packet(Reason::NoProtocol, packet);
         }
         let cut = packet.transport == Transport::None;
@@ -243,7 +241,9 @@ fn ipv6_fault(packet: &Packet, piece: &Piece) -> Option<(u8, u32)> {
     }
     let end = packet.meta.len - packet.link.len() - 48 - piece.len + piece.end();
     if end > MAX_IPV6_PAYLOAD {
-        return Some((ERRONEOUS_HEADER, FRAGMENT_FIELD_AT));
+        let network_at = packet.extra.as_ref().map_or(0, |extra| extra.network_offset.into());
+        let header_at = piece.fragment_header as u32 - network_at;
+        return Some((ERRONEOUS_HEADER, header_at + FRAGMENT_FIELD_AT));
     }
     (piece.more && !piece.len.is_multiple_of(8)).then_some((ERRONEOUS_HEADER, PAYLOAD_LENGTH_AT))
 }

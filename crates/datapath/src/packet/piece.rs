@@ -21,7 +21,7 @@ pub struct Piece {
     /// Where the piece begins in `Extra::raw`; what `raw` has not, lies in the body.
     payload_at: usize,
     /// Where the IPv6 fragment header lies in `Extra::raw`.
-    fragment_header: usize,
+    pub(crate) fragment_header: usize,
 }
 
 impl Piece {
@@ -75,6 +75,19 @@ impl Packet {
             }
             Network::Other(_) => None,
         }
+    }
+
+    /// Where the field lies that names the protocol of an IPv6 packet, from its header on: behind the last of its
+    /// extension headers (`IP6CB(skb)->nhoff`).
+    #[cold]
+    pub(crate) fn next_header_at(&self) -> u32 {
+        let raw = self.extra.as_ref().filter(|extra| !extra.raw.is_empty());
+        let (Some(extra), Network::Ipv6(_)) = (raw, self.network) else {
+            return NEXT_HEADER_AT as u32;
+        };
+        let network_at = usize::from(extra.network_offset);
+        let end = usize::from(extra.transport_offset).saturating_sub(network_at);
+        next_header_field(&extra.raw[network_at..], end) as u32
     }
 
     /// Cuts `len` bytes off the end of a fragment (`pskb_trim`).
@@ -203,6 +216,7 @@ fn next_header_field(headers: &[u8], end: usize) -> usize {
         let len = usize::from(headers[at + 1]);
         let step = match headers[field] {
             protocol::AUTHENTICATION => 4 * (len + 2),
+            protocol::FRAGMENT => 8,
             _ => 8 * (len + 1),
         };
         field = at;

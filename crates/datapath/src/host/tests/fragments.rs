@@ -285,6 +285,39 @@ fn wrong_ipv6_fragments_are_answered() {
     }
 }
 
+/// The pointer of a parameter problem counts the extension headers before what is wrong: as Linux 6.18 was seen to answer.
+#[test]
+fn pointers_pass_over_extension_headers() {
+    let (hop, options, fragment) =
+        (protocol::HOP_BY_HOP, protocol::DESTINATION_OPTIONS, protocol::FRAGMENT);
+    let padding = |next: u8| vec![next, 0, 1, 4, 0, 0, 0, 0];
+    let piece = |next: u8, offset: u16, more: bool| {
+        let field = (offset | u16::from(more)).to_be_bytes();
+        vec![next, 0, field[0], field[1], 0, 0, 0, 5]
+    };
+    // The first next header, what follows, bytes after it; code and pointer.
+    for (first, headers, len, code, pointer) in [
+        (253, vec![], 20, 1, 6),
+        (hop, vec![padding(253)], 20, 1, 40),
+        (hop, vec![padding(options), padding(253)], 20, 1, 48),
+        (fragment, vec![piece(253, 0, false)], 20, 1, 40),
+        (hop, vec![padding(fragment), piece(253, 0, false)], 20, 1, 48),
+        (fragment, vec![piece(options, 0, false), padding(253)], 20, 1, 48),
+        (hop, vec![padding(fragment), piece(protocol::UDP, 0, true)], 53, 0, 4),
+        (hop, vec![padding(fragment), piece(protocol::UDP, 0xfff8, false)], 1_000, 0, 50),
+        (hop, vec![padding(fragment), piece(protocol::UDP, 0, true)], 0, 3, 0),
+    ] {
+        let (mut host, _) = host();
+        let what = format!("{first} {headers:?} {len}");
+        let payload = [headers.concat(), vec![0; len]].concat();
+        receive(&mut host, ms(0), with_payload(v6(first), &payload));
+        let answers: Vec<_> =
+            sent(&mut host, ms(0)).into_iter().map(|(_, it)| it.transport).collect();
+        let expected = Transport::Icmp(Icmp { kind: 4, code, rest: pointer });
+        assert_eq!(answers, [expected], "{what}");
+    }
+}
+
 /// The packet's time counts from its first fragment; ICMP tells of it if the first piece is there.
 #[test]
 fn what_is_not_whole_in_time_is_given_up() {
