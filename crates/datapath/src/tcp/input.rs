@@ -156,8 +156,7 @@ impl Connection {
         }
         let recent = self.opt.ts_recent;
         // A segment that acknowledges what cannot be says nothing of time, either (`tcp_ack`).
-        let late = if self.config.profile.old_acks_tell_time { self.honest_lateness() } else { 0 };
-        if !seg.tcp.ack.before(self.snd.una - late) && !seg.tcp.ack.after(self.snd.nxt) {
+        if path == Path::Fast || self.ack_tells_time(seg) {
             self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
@@ -208,6 +207,12 @@ impl Connection {
         }
         self.data_snd_check(cx);
         self.ack_snd_check(cx);
+    }
+
+    /// Whether an ACK that was not foreseen is one whose timestamp counts.
+    fn ack_tells_time(&self, seg: &Segment<'_>) -> bool {
+        let late = if self.config.profile.old_acks_tell_time { self.honest_lateness() } else { 0 };
+        !seg.tcp.ack.before(self.snd.una - late) && !seg.tcp.ack.after(self.snd.nxt)
     }
 
     /// What few connections have to do after an ACK.

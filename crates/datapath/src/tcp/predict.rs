@@ -54,14 +54,13 @@ impl Connection {
         if self.is_predicted(seg) { Path::Fast } else { Path::Slow }
     }
 
-    /// The segment is the next one in order, and nothing in its header but its numbers is news.
+    /// The segment is the next one in order, and nothing in its header but its numbers is news. An ACK may be an old one.
     fn is_predicted(&self, seg: &Segment<'_>) -> bool {
         let Some(expected) = self.expected else { return false };
         self.state == State::Established
             && seg.tcp.flags.without(TcpFlags::PSH) == expected.flags
             && seg.tcp.window == expected.window
             && seg.seq == self.rcv.nxt
-            && !seg.tcp.ack.before(self.snd.una)
             && !seg.tcp.ack.after(self.snd.nxt)
             && self.carries_what_is_always_carried(seg)
             && (seg.len == 0 || self.has_reserved(seg))

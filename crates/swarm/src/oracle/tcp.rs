@@ -120,6 +120,8 @@ pub struct ObservedFlow {
     pub(super) peer_scale: u8,
     /// The segment size of each SYN of the peer, if it told one.
     offered_mss: Vec<Option<u32>>,
+    /// The largest segment size that a SYN of the host has told.
+    pub(super) own_mss: u32,
     pub(super) syn_window: u32,
     /// A segment of the peer had the urgent flag.
     pub urgent: bool,
@@ -338,8 +340,10 @@ impl ObservedFlow {
         }
     }
 
-    /// The longest segment that the peer takes, options included: what a SYN of its told, or `unknown`.
-    pub fn longest_taken(&self, unknown: u32) -> Option<u32> {
+    /// The longest segment that the peer takes, options included: what a SYN of its told, or `unknown`; where the host
+    /// may have asked with Fast Open, what it takes itself, by which the data of its SYN went (`tcp_send_syn_data`).
+    pub fn longest_taken(&self, unknown: u32, fast_open: bool) -> Option<u32> {
+        let unknown = if fast_open && self.active { unknown.max(self.own_mss) } else { unknown };
         self.offered_mss.iter().map(|mss| mss.unwrap_or(unknown)).max()
     }
 

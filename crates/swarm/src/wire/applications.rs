@@ -22,6 +22,10 @@ impl Bench {
         }
         self.by_default &= !matches!(call, Call::Set(_, _, number::TCP_NOTSENT_LOWAT, _));
         self.other_ecn |= matches!(call, Call::CongestionControl(_, name) if name == "dctcp");
+        self.fast_open |= matches!(
+            call,
+            Call::ConnectWith(..) | Call::Set(_, _, number::TCP_FASTOPEN_CONNECT, _)
+        );
         let slot = match self.open.len() {
             0 => 0,
             count => count - 1 - usize::from(call.slot()) % count,

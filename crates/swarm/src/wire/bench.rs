@@ -87,6 +87,8 @@ pub(super) struct Bench {
     pub modern: bool,
     /// Accurate ECN or DCTCP may be in use.
     pub other_ecn: bool,
+    /// Somebody has asked for Fast Open.
+    pub fast_open: bool,
 }
 
 impl Bench {
@@ -129,6 +131,7 @@ impl Bench {
             id: 0,
             signs: false,
             other_ecn: false,
+            fast_open: false,
             one_mtu: true,
             rerouted: None,
             lowest_mss: 0,

@@ -183,8 +183,8 @@ impl Bench {
             return Ok(());
         }
         let unknown = if self.ipv6 { MSS_UNKNOWN_V6 } else { MSS_UNKNOWN };
-        let longest =
-            flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss) + accecn_slack(segment));
+        let longest = flow.longest_taken(unknown, self.fast_open);
+        let longest = longest.map(|mss| mss.max(self.lowest_mss) + accecn_slack(segment));
         match longest {
             Some(longest) if segment.len + segment.options_len > longest => {
                 let what = format!("the peer takes {longest} bytes with options, not {segment:?}");

@@ -94,7 +94,8 @@ impl Connection {
         // Our own limit cuts what the peer says, not what is assumed where it says nothing (`tcp_parse_options`).
         let own = self.config.max_segment.map_or(u32::MAX, |own| own.get().into());
         self.snd.mss_clamp = match (options.mss, self.state) {
-            (0, State::SynSent) => self.mss_clamp_of_syn(),
+            // Who began with Fast Open keeps the size that its data went by (`tcp_send_syn_data`).
+            (0, State::SynSent) => self.snd.mss_clamp,
             (0, _) => self.unknown_mss(),
             (mss, _) => u32::from(mss).max(48).min(own),
         };

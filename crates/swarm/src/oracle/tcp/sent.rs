@@ -18,6 +18,7 @@ impl ObservedFlow {
         }
         if segment.has(flag::SYN) {
             self.sent_syn(segment);
+            self.own_mss = self.own_mss.max(segment.mss.unwrap_or(0).into());
         }
         let is_old = |at: &usize| !after(segment.end(), self.begun[*at].end);
         let again = !segment.has(flag::SYN) && self.candidates(segment).iter().all(is_old);
