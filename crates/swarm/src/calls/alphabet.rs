@@ -136,7 +136,12 @@ fn call(draw: &mut Draw) -> Call {
         40..=52 => Call::Write(plain(draw), memory(draw)),
         53..=64 => {
             let to = if draw.percent(70) { Address::Null } else { address(draw) };
-            Call::Send(socket_of(draw), to, memory(draw), values::message_flags(draw))
+            let (socket, memory) = (socket_of(draw), memory(draw));
+            if draw.percent(70) {
+                return Call::Send(socket, to, memory, values::message_flags(draw));
+            }
+            let control = values::control(draw);
+            Call::SendMessage(socket, to, memory, control, values::message_flags(draw))
         }
         65..=77 => Call::Receive(socket_of(draw), memory(draw), values::message_flags(draw)),
         78..=79 => {
@@ -250,6 +255,9 @@ fn set(draw: &mut Draw, fd: Which) -> Call {
             draw.maybe(50, |draw| draw.range(0..=140) as u8),
             draw.log_range(0..=90) as u32,
         ),
+        (n::SOL_UDP, n::UDP_SEGMENT) if draw.percent(70) => {
+            Value::Number(draw.log_range(0..=1_500) as i64, 4)
+        }
         _ => {
             let len = if draw.percent(90) { 4 } else { draw.range(0..=8) as u32 };
             Value::Number(values::option_number(draw), len)

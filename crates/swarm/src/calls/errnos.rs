@@ -98,6 +98,7 @@ fn errors_of(syscall: &Syscall) -> (&'static [Errno], bool) {
                 E::EADDRNOTAVAIL,
                 E::ENOBUFS,
                 E::EFBIG,
+                E::ENODEV,
             ],
             true,
         ),

@@ -2,14 +2,14 @@
 //! returned alone.
 
 use core::net::SocketAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datapath::socket::{Errno, Fd};
 
 use super::step::Which;
 
 /// An open descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Which opening it is: no two have the same number.
     opening: u64,
@@ -17,9 +17,70 @@ pub struct File {
     pub kind: Kind,
     /// `O_NONBLOCK`.
     nonblocking: bool,
-    /// Bytes of the datagram that `MSG_MORE` gathers: since the last call that failed, which may have
-    /// thrown away what was there (`udp_flush_pending_frames`), and in all.
-    corked: [u64; 2],
+    /// What is known of the datagrams of a UDP socket.
+    datagrams: Datagrams,
+}
+
+/// How a UDP socket gathers and cuts what it is given (`udp_sendmsg`, `udp_send_skb`).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Datagrams {
+    /// `UDP_CORK`.
+    pub cork: bool,
+    /// `UDP_SEGMENT`.
+    pub gso_size: u16,
+    /// `UDP_GRO` was set once: what comes may be several datagrams.
+    pub gro: bool,
+    /// `SO_PEEK_OFF` was set once: a peek may begin within a datagram.
+    pub peeks_within: bool,
+    /// What may have been gathered and not sent, besides nothing at all: bytes, and into which pieces they will
+    /// be cut, which is settled by the first call (`ip_setup_cork`).
+    gathered: BTreeSet<(u64, u16)>,
+    /// A call has failed since the last datagram, or none has gathered anything: that may have thrown away what
+    /// was there (`udp_flush_pending_frames`).
+    may_be_empty: bool,
+}
+
+impl Datagrams {
+    /// A call brings bytes: what may be there with them.
+    fn with(&self, bytes: u64, gso_size: u16) -> BTreeSet<(u64, u16)> {
+        let first = (self.may_be_empty || self.gathered.is_empty()).then_some((bytes, gso_size));
+        let more = self.gathered.iter().map(|(there, size)| (there + bytes, *size));
+        more.chain(first).collect()
+    }
+
+    /// They wait for more.
+    pub fn gather(&mut self, bytes: u64, gso_size: u16) {
+        self.gathered = self.with(bytes, gso_size);
+        self.may_be_empty = false;
+    }
+
+    /// They are sent with what was there: lengths of the datagrams that this may make.
+    pub fn send(&mut self, bytes: u64, gso_size: u16) -> BTreeSet<u64> {
+        let all = self.with(bytes, gso_size);
+        self.gathered.clear();
+        cut(&all)
+    }
+
+    /// What was there is sent alone: `UDP_CORK` ends.
+    pub fn push(&mut self) -> BTreeSet<u64> {
+        cut(&core::mem::take(&mut self.gathered))
+    }
+
+    /// A call has failed.
+    pub fn fails(&mut self) {
+        self.may_be_empty = true;
+    }
+}
+
+/// Lengths of the datagrams that so many bytes are cut into: all alike but the last.
+fn cut(all: &BTreeSet<(u64, u16)>) -> BTreeSet<u64> {
+    let pieces = |&(bytes, size): &(u64, u16)| match u64::from(size) {
+        size @ 1.. if bytes > size => {
+            vec![size, if bytes % size == 0 { size } else { bytes % size }]
+        }
+        _ => vec![bytes],
+    };
+    all.iter().flat_map(pieces).collect()
 }
 
 /// What a descriptor stands for.
@@ -76,13 +137,11 @@ pub struct Model {
 impl Model {
     /// 0, 1 and 2 are open.
     pub fn new() -> Self {
-        let standard =
-            File { opening: 0, kind: Kind::Standard, nonblocking: false, corked: [0; 2] };
-        Self {
-            files: (0..3).map(|fd| (fd, standard)).collect(),
-            opened: 0,
-            interests: BTreeMap::new(),
-        }
+        let standard = |fd| {
+            let datagrams = Datagrams::default();
+            (fd, File { opening: 0, kind: Kind::Standard, nonblocking: false, datagrams })
+        };
+        Self { files: (0..3).map(standard).collect(), opened: 0, interests: BTreeMap::new() }
     }
 
     /// The number that is meant; one that is not open if there is none of the kind.
@@ -130,9 +189,10 @@ impl Model {
         }
     }
 
-    /// How many bytes a datagram has gathered, to note something about it.
-    pub fn corked_mut(&mut self, fd: Fd) -> Option<&mut [u64; 2]> {
-        self.files.get_mut(&fd).map(|file| &mut file.corked)
+    /// What is known of the datagrams of a UDP socket, to note something about them.
+    pub fn datagrams_mut(&mut self, fd: Fd) -> Option<&mut Datagrams> {
+        let file = self.files.get_mut(&fd).filter(|file| file.kind == Kind::Datagram)?;
+        Some(&mut file.datagrams)
     }
 
     /// The TCP socket, to note something about it.
@@ -150,7 +210,8 @@ impl Model {
             return Err(format!("the new descriptor is {fd}, but {lowest} was free"));
         }
         self.opened += 1;
-        let file = File { opening: self.opened, kind, nonblocking, corked: [0; 2] };
+        let datagrams = Datagrams::default();
+        let file = File { opening: self.opened, kind, nonblocking, datagrams };
         self.files.insert(lowest, file);
         Ok(())
     }

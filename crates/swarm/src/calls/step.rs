@@ -83,6 +83,12 @@ pub enum AddressOf {
 /// What a call is given to read or write: lengths, negative ones of bad memory.
 pub type Memory = Vec<i64>;
 
+/// A control message of `sendmsg`: level, type, and the number in it. Of `IP_PKTINFO` and `IPV6_PKTINFO` the lowest
+/// two bits are the number of the interface, the next two say whose address is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control(pub i32, pub i32, pub i32);
+
 /// A value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +129,8 @@ pub enum Call {
     Write(Which, Memory),
     /// `sendmsg`: where to, memory, flags.
     Send(Which, Address, Memory, i32),
+    /// The same with control messages.
+    SendMessage(Which, Address, Memory, Vec<Control>, i32),
     /// `recvmsg`: memory, flags.
     Receive(Which, Memory, i32),
     /// `sendfile`: to, from, offset (negative: a huge one), count.
@@ -216,6 +224,14 @@ pub fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
             if memory.first().is_some_and(|len| *len > 1_000) =>
         {
             Some(Step::Call(*end, Call::Write(*fd, vec![memory[0] / 4])))
+        }
+        Step::Call(end, Call::SendMessage(fd, to, memory, control, flags)) => {
+            let (memory, mut control) = (memory.clone(), control.clone());
+            let call = match control.pop() {
+                Some(_) => Call::SendMessage(*fd, *to, memory, control, *flags),
+                None => Call::Send(*fd, *to, memory, *flags),
+            };
+            Some(Step::Call(*end, call))
         }
         _ => None,
     };

@@ -2,14 +2,15 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use datapath::socket::number as n;
 use datapath::socket::{
-    Address as SockAddr, Buffer, EpollEvent, Iov, Md5Signature, Message, OptionValue, PollFd,
-    Syscall,
+    Address as SockAddr, Buffer, Control as Cmsg, EpollEvent, Iov, Md5Signature, Message,
+    OptionValue, PollFd, Syscall,
 };
 use datapath::units::Duration;
 
 use super::model::Model;
-use super::step::{Address, AddressOf, Call, Value};
+use super::step::{Address, AddressOf, Call, Control, Value};
 
 /// The IPv4 address of a host.
 pub fn v4_of(end: u8) -> Ipv4Addr {
@@ -34,6 +35,11 @@ pub fn syscall(call: &Call, model: &Model) -> Syscall {
         Call::Write(which, memory) => Syscall::Write { fd: fd(*which), iov: iov(memory) },
         Call::Send(which, to, memory, flags) => {
             let message = Message { address: address(*to), iov: iov(memory), ..Message::default() };
+            Syscall::Send { fd: fd(*which), message, flags: *flags }
+        }
+        Call::SendMessage(which, to, memory, messages, flags) => {
+            let control = messages.iter().map(control).collect();
+            let message = Message { address: address(*to), iov: iov(memory), control };
             Syscall::Send { fd: fd(*which), message, flags: *flags }
         }
         Call::Receive(which, memory, flags) => {
@@ -137,6 +143,29 @@ fn iov(memory: &[i64]) -> Iov {
     match memory {
         [one] => Iov::One(buffer(one)),
         many => Iov::Many(many.iter().map(buffer).collect()),
+    }
+}
+
+fn control(&Control(level, kind, value): &Control) -> Cmsg {
+    let interface = (value & 3) as u32;
+    let place = match value >> 2 & 3 {
+        0 => AddressOf::Everywhere,
+        1 => AddressOf::Host(0),
+        2 => AddressOf::Host(1),
+        _ => AddressOf::Loopback,
+    };
+    match (level, kind) {
+        (n::SOL_IP, n::IP_TOS) => Cmsg::IpTos(value as u8),
+        (n::SOL_IP, n::IP_TTL) => Cmsg::IpTtl(value),
+        (n::SOL_IP, n::IP_PKTINFO) => {
+            Cmsg::IpPktInfo { interface, spec_dst: v4(place), addr: Ipv4Addr::UNSPECIFIED }
+        }
+        (n::SOL_IPV6, n::IPV6_TCLASS) => Cmsg::Ipv6TrafficClass(value),
+        (n::SOL_IPV6, n::IPV6_HOPLIMIT) => Cmsg::Ipv6HopLimit(value),
+        (n::SOL_IPV6, n::IPV6_PKTINFO) => Cmsg::Ipv6PktInfo { addr: v6(place), interface },
+        (n::SOL_UDP, n::UDP_SEGMENT) => Cmsg::UdpSegment(value as u16),
+        (n::SOL_SOCKET, n::SO_TIMESTAMPING) => Cmsg::TimestampingFlags(value),
+        _ => Cmsg::Other { level, kind, value },
     }
 }
 

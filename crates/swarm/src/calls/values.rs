@@ -2,6 +2,7 @@
 
 use datapath::socket::number as n;
 
+use super::step::Control;
 use crate::draw::Draw;
 
 /// Every option that is known by a name, with its level.
@@ -27,13 +28,18 @@ const OPTIONS: &[(i32, i32)] = &[
     (n::SOL_SOCKET, n::SO_BINDTODEVICE),
     (n::SOL_SOCKET, n::SO_TIMESTAMP),
     (n::SOL_SOCKET, n::SO_ACCEPTCONN),
+    (n::SOL_SOCKET, n::SO_TIMESTAMPNS),
     (n::SOL_SOCKET, n::SO_SNDBUFFORCE),
     (n::SOL_SOCKET, n::SO_RCVBUFFORCE),
     (n::SOL_SOCKET, n::SO_MARK),
     (n::SOL_SOCKET, n::SO_TIMESTAMPING),
     (n::SOL_SOCKET, n::SO_PROTOCOL),
     (n::SOL_SOCKET, n::SO_DOMAIN),
+    (n::SOL_SOCKET, n::SO_RXQ_OVFL),
+    (n::SOL_SOCKET, n::SO_PEEK_OFF),
     (n::SOL_SOCKET, n::SO_BUSY_POLL),
+    (n::SOL_SOCKET, n::SO_INCOMING_CPU),
+    (n::SOL_SOCKET, n::SO_INCOMING_NAPI_ID),
     (n::SOL_SOCKET, n::SO_MAX_PACING_RATE),
     (n::SOL_SOCKET, n::SO_MEMINFO),
     (n::SOL_SOCKET, n::SO_COOKIE),
@@ -55,8 +61,13 @@ const OPTIONS: &[(i32, i32)] = &[
     (n::SOL_TCP, n::TCP_CONGESTION),
     (n::SOL_TCP, n::TCP_MD5SIG),
     (n::SOL_TCP, n::TCP_THIN_LINEAR_TIMEOUTS),
+    (n::SOL_TCP, n::TCP_THIN_DUPACK),
     (n::SOL_TCP, n::TCP_USER_TIMEOUT),
     (n::SOL_TCP, n::TCP_REPAIR),
+    (n::SOL_TCP, n::TCP_REPAIR_QUEUE),
+    (n::SOL_TCP, n::TCP_QUEUE_SEQ),
+    (n::SOL_TCP, n::TCP_REPAIR_OPTIONS),
+    (n::SOL_TCP, n::TCP_REPAIR_WINDOW),
     (n::SOL_TCP, n::TCP_FASTOPEN),
     (n::SOL_TCP, n::TCP_TIMESTAMP),
     (n::SOL_TCP, n::TCP_NOTSENT_LOWAT),
@@ -68,6 +79,7 @@ const OPTIONS: &[(i32, i32)] = &[
     (n::SOL_TCP, n::TCP_MD5SIG_EXT),
     (n::SOL_TCP, n::TCP_FASTOPEN_KEY),
     (n::SOL_TCP, n::TCP_FASTOPEN_NO_COOKIE),
+    (n::SOL_TCP, n::TCP_ZEROCOPY_RECEIVE),
     (n::SOL_TCP, n::TCP_INQ),
     (n::SOL_TCP, n::TCP_TX_DELAY),
     (n::SOL_TCP, n::TCP_RTO_MAX_MS),
@@ -75,6 +87,10 @@ const OPTIONS: &[(i32, i32)] = &[
     (n::SOL_TCP, n::TCP_DELACK_MAX_US),
     (n::SOL_IP, n::IP_TOS),
     (n::SOL_IP, n::IP_TTL),
+    (n::SOL_IP, n::IP_OPTIONS),
+    (n::SOL_IP, n::IP_RECVOPTS),
+    (n::SOL_IP, n::IP_RETOPTS),
+    (n::SOL_IP, n::IP_PKTINFO),
     (n::SOL_IP, n::IP_MTU_DISCOVER),
     (n::SOL_IP, n::IP_RECVERR),
     (n::SOL_IP, n::IP_RECVTTL),
@@ -82,20 +98,87 @@ const OPTIONS: &[(i32, i32)] = &[
     (n::SOL_IP, n::IP_MTU),
     (n::SOL_IP, n::IP_FREEBIND),
     (n::SOL_IP, n::IP_TRANSPARENT),
+    (n::SOL_IP, n::IP_PASSSEC),
+    (n::SOL_IP, n::IP_RECVORIGDSTADDR),
+    (n::SOL_IP, n::IP_MINTTL),
+    (n::SOL_IP, n::IP_CHECKSUM),
     (n::SOL_IP, n::IP_BIND_ADDRESS_NO_PORT),
+    (n::SOL_IP, n::IP_RECVFRAGSIZE),
+    (n::SOL_IP, n::IP_RECVERR_RFC4884),
+    (n::SOL_IP, n::IP_MULTICAST_TTL),
+    (n::SOL_IP, n::IP_MULTICAST_LOOP),
+    (n::SOL_IP, n::IP_MULTICAST_ALL),
+    (n::SOL_IP, n::IP_LOCAL_PORT_RANGE),
+    (n::SOL_IPV6, n::IPV6_FLOWINFO),
     (n::SOL_IPV6, n::IPV6_UNICAST_HOPS),
+    (n::SOL_IPV6, n::IPV6_MULTICAST_HOPS),
+    (n::SOL_IPV6, n::IPV6_MULTICAST_LOOP),
+    (n::SOL_IPV6, n::IPV6_MULTICAST_ALL),
     (n::SOL_IPV6, n::IPV6_MTU_DISCOVER),
     (n::SOL_IPV6, n::IPV6_MTU),
     (n::SOL_IPV6, n::IPV6_RECVERR),
+    (n::SOL_IPV6, n::IPV6_RECVERR_RFC4884),
+    (n::SOL_IPV6, n::IPV6_FLOWINFO_SEND),
+    (n::SOL_IPV6, n::IPV6_RECVPKTINFO),
+    (n::SOL_IPV6, n::IPV6_RECVHOPLIMIT),
+    (n::SOL_IPV6, n::IPV6_RECVPATHMTU),
+    (n::SOL_IPV6, n::IPV6_DONTFRAG),
+    (n::SOL_IPV6, n::IPV6_AUTOFLOWLABEL),
     (n::SOL_IPV6, n::IPV6_V6ONLY),
     (n::SOL_IPV6, n::IPV6_RECVTCLASS),
     (n::SOL_IPV6, n::IPV6_TCLASS),
+    (n::SOL_IPV6, n::IPV6_MINHOPCOUNT),
+    (n::SOL_IPV6, n::IPV6_RECVORIGDSTADDR),
+    (n::SOL_IPV6, n::IPV6_TRANSPARENT),
+    (n::SOL_IPV6, n::IPV6_RECVFRAGSIZE),
     (n::SOL_IPV6, n::IPV6_FREEBIND),
 ];
 
+/// Options of UDP sockets.
+const OF_DATAGRAMS: &[(i32, i32)] = &[
+    (n::SOL_UDP, n::UDP_CORK),
+    (n::SOL_UDP, n::UDP_SEGMENT),
+    (n::SOL_UDP, n::UDP_GRO),
+    (n::SOL_UDP, n::UDP_NO_CHECK6_TX),
+    (n::SOL_UDP, n::UDP_NO_CHECK6_RX),
+];
+
+/// What control messages of `sendmsg` may be about.
+const CONTROLS: &[(i32, i32)] = &[
+    (n::SOL_IP, n::IP_TOS),
+    (n::SOL_IP, n::IP_TTL),
+    (n::SOL_IP, n::IP_PKTINFO),
+    (n::SOL_IPV6, n::IPV6_TCLASS),
+    (n::SOL_IPV6, n::IPV6_HOPLIMIT),
+    (n::SOL_IPV6, n::IPV6_PKTINFO),
+    (n::SOL_IPV6, n::IPV6_DONTFRAG),
+    (n::SOL_UDP, n::UDP_SEGMENT),
+    (n::SOL_UDP, n::UDP_SEGMENT),
+    (n::SOL_SOCKET, n::SO_MARK),
+    (n::SOL_SOCKET, n::SO_PRIORITY),
+    (n::SOL_SOCKET, n::SO_TIMESTAMPING),
+    (n::SOL_SOCKET, n::SCM_TXTIME),
+];
+
+/// Control messages of `sendmsg`: mostly one or two, with values that mean something.
+pub fn control(draw: &mut Draw) -> Vec<Control> {
+    let count = *draw.weighted(&[(10, 0), (60, 1), (20, 2), (10, 3)]);
+    let one = |draw: &mut Draw| {
+        let (level, kind) = if draw.percent(95) { *draw.one_of(CONTROLS) } else { option(draw) };
+        let value = match draw.range(0..=9) {
+            0..=3 => draw.range(0..=2) as i32,
+            4..=8 => draw.log_range(0..=1_500) as i32,
+            _ => int(draw),
+        };
+        Control(level, kind, value)
+    };
+    (0..count).map(|_| one(draw)).collect()
+}
+
 /// A level and a name; one time in ten they do not belong together.
 pub fn option(draw: &mut Draw) -> (i32, i32) {
-    let (level, name) = *draw.one_of(OPTIONS);
+    let names = if draw.percent(90) { OPTIONS } else { OF_DATAGRAMS };
+    let (level, name) = *draw.one_of(names);
     if draw.percent(90) {
         return (level, name);
     }

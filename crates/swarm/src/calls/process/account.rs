@@ -1,11 +1,13 @@
 //! Bytes and datagrams, written and read; between which ends.
 
 use core::task::Poll;
+use std::collections::BTreeSet;
 
 use datapath::socket::number::{
-    MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC, SO_OOBINLINE, SOL_SOCKET, SPLICE_F_MORE,
+    MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC, SO_OOBINLINE, SO_PEEK_OFF, SOL_SOCKET,
+    SOL_UDP, SPLICE_F_MORE, UDP_CORK, UDP_GRO, UDP_SEGMENT,
 };
-use datapath::socket::{Address, Data, Fd, Return, Syscall};
+use datapath::socket::{Address, Control, Data, Fd, OptionValue, Return, Syscall};
 
 use super::about::written_by;
 use super::{CallResult, Judge, Process, canonical};
@@ -22,8 +24,9 @@ impl Process {
         outcome: &CallResult,
     ) -> Result<(), String> {
         let Ok(returned) = outcome else {
-            if let Some(corked) = written_by(syscall).and_then(|fd| self.model.corked_mut(fd)) {
-                corked[0] = 0;
+            if let Some(datagrams) = written_by(syscall).and_then(|fd| self.model.datagrams_mut(fd))
+            {
+                datagrams.fails();
             }
             return Ok(());
         };
@@ -38,24 +41,30 @@ impl Process {
                     judge.books.wrote(way, moved);
                 }
             }
-            Syscall::Send { fd, flags, .. } if flags & MSG_MORE != 0 => {
-                self.gathered(judge, *fd, way, moved);
+            Syscall::Send { fd, message, flags } => {
+                let size = message.control.iter().rev().find_map(|control| match control {
+                    Control::UdpSegment(size) => Some(*size),
+                    _ => None,
+                });
+                self.wrote(judge, *fd, way, moved, size, flags & MSG_MORE != 0);
             }
-            Syscall::Write { fd, .. }
-            | Syscall::Send { fd, .. }
-            | Syscall::Sendfile { out_fd: fd, .. } => {
-                self.wrote(judge, *fd, way, moved);
+            Syscall::Write { fd, .. } | Syscall::Sendfile { out_fd: fd, .. } => {
+                self.wrote(judge, *fd, way, moved, None, false);
+            }
+            Syscall::SetOption { fd, level: SOL_SOCKET, name: SO_PEEK_OFF, .. } => {
+                if let Some(datagrams) = self.model.datagrams_mut(*fd) {
+                    datagrams.peeks_within = true;
+                }
+            }
+            Syscall::SetOption { fd, level: SOL_UDP, name, value, .. } => {
+                self.set_of_datagrams(judge, *fd, *name, value);
             }
             Syscall::Read { fd, iov } => self.read(judge, *fd, iov.len(), 0, returned)?,
             Syscall::Receive { fd, iov, flags } => {
                 self.read(judge, *fd, iov.len(), *flags, returned)?;
             }
             Syscall::Splice { in_fd, out_fd, flags, .. } => {
-                if flags & SPLICE_F_MORE != 0 {
-                    self.gathered(judge, *out_fd, way, moved);
-                } else {
-                    self.wrote(judge, *out_fd, way, moved);
-                }
+                self.wrote(judge, *out_fd, way, moved, None, flags & SPLICE_F_MORE != 0);
                 if let Some(way) = self.way_of(*in_fd) {
                     judge.books.read((way.1, way.0), moved, judge.under_way)?;
                 }
@@ -65,33 +74,52 @@ impl Process {
         Ok(())
     }
 
-    fn wrote(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Direction>, bytes: u64) {
-        match self.model.kind(fd) {
-            Some(Kind::Datagram) => {
-                let gathered = self.model.corked_mut(fd).map(core::mem::take).unwrap_or_default();
-                if let Some(local) = self.local_name(judge, fd) {
-                    for gathered in [0, gathered[0], gathered[1]] {
-                        judge.books.sent(local.port(), gathered + bytes);
-                    }
-                }
+    /// A call has written: `size` is the `UDP_SEGMENT` of a control message, `more` says that what a UDP socket
+    /// is given waits for the rest (`MSG_MORE`, `SPLICE_F_MORE`).
+    fn wrote(
+        &mut self,
+        judge: &mut Judge<'_>,
+        fd: Fd,
+        way: Option<Direction>,
+        bytes: u64,
+        size: Option<u16>,
+        more: bool,
+    ) {
+        if let Some(datagrams) = self.model.datagrams_mut(fd) {
+            let size = size.unwrap_or(datagrams.gso_size);
+            if more || datagrams.cork {
+                datagrams.gather(bytes, size);
+            } else {
+                let sent = datagrams.send(bytes, size);
+                self.sent(judge, fd, sent);
             }
-            _ => {
-                if let Some(way) = way.or_else(|| self.way_of(fd)) {
-                    judge.books.wrote(way, bytes);
-                }
-            }
+        } else if let Some(way) = way.or_else(|| self.way_of(fd)) {
+            judge.books.wrote(way, bytes);
         }
     }
 
-    /// A write with `MSG_MORE`, or a splice with `SPLICE_F_MORE`: what a UDP socket is given so waits
-    /// for the rest.
-    fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Direction>, bytes: u64) {
-        match self.model.kind(fd) {
-            Some(Kind::Datagram) => {
-                let corked = self.model.corked_mut(fd).expect("it is open");
-                *corked = corked.map(|gathered| gathered + bytes);
+    /// `UDP_CORK`, `UDP_SEGMENT`.
+    fn set_of_datagrams(&mut self, judge: &mut Judge<'_>, fd: Fd, name: i32, value: &OptionValue) {
+        let OptionValue::Number(value) = *value else { return };
+        let Some(datagrams) = self.model.datagrams_mut(fd) else { return };
+        match name {
+            UDP_CORK => {
+                datagrams.cork = value as i32 != 0;
+                if !datagrams.cork {
+                    let sent = datagrams.push();
+                    self.sent(judge, fd, sent);
+                }
             }
-            _ => self.wrote(judge, fd, way, bytes),
+            UDP_SEGMENT => datagrams.gso_size = value as u16,
+            UDP_GRO => datagrams.gro |= value as i32 != 0,
+            _ => {}
+        }
+    }
+
+    fn sent(&mut self, judge: &mut Judge<'_>, fd: Fd, datagrams: BTreeSet<u64>) {
+        let Some(local) = self.local_name(judge, fd) else { return };
+        for bytes in datagrams {
+            judge.books.sent(local.port(), bytes);
         }
     }
 
@@ -109,10 +137,26 @@ impl Process {
                 let Data::Message(message) = &returned.data else { return Ok(()) };
                 let Some(from) = message.from else { return Ok(()) };
                 let cut = message.flags & MSG_TRUNC != 0;
-                if cut && flags & MSG_TRUNC == 0 {
+                let within = self.model.datagrams_mut(fd).is_some_and(|it| it.peeks_within);
+                if cut && flags & MSG_TRUNC == 0 || within && flags & MSG_PEEK != 0 {
                     return Ok(());
                 }
-                judge.books.received(from.port(), moved)
+                let size = message.control.iter().find_map(|control| match control {
+                    Control::UdpGro(size) => Some(*size as u64),
+                    _ => None,
+                });
+                let several = self.model.datagrams_mut(fd).is_some_and(|it| it.gro);
+                match size {
+                    Some(size) if several && size > 0 && size < moved => {
+                        judge.books.received(from.port(), size)?;
+                        let last = (moved - 1) % size + 1;
+                        judge.books.received(from.port(), last)
+                    }
+                    Some(size) => Err(format!("{moved} bytes in datagrams of {size}")),
+                    // It is not told once the option is off again.
+                    None if several => Ok(()),
+                    None => judge.books.received(from.port(), moved),
+                }
             }
             Some(Kind::Stream(stream)) if flags & (MSG_PEEK | MSG_ERRQUEUE) == 0 => {
                 let Some((local, peer)) = stream.ends else { return Ok(()) };

@@ -47,7 +47,10 @@ impl Process {
             Some(Kind::Datagram) => {
                 // Behind the end that `shutdown` has made, who does not wait finds nothing.
                 let shut = self.polled(judge, fd, EPOLLRDHUP) & EPOLLRDHUP != 0;
-                self.expect(judge, step, read, ready & EPOLLIN != 0 && !shut, waits)
+                // Nor does a peek find what lies before its offset (`SO_PEEK_OFF`).
+                let within = self.model.datagrams_mut(fd).is_some_and(|it| it.peeks_within);
+                let must_go = ready & EPOLLIN != 0 && !shut && !within;
+                self.expect(judge, step, read, must_go, waits)
             }
             Some(Kind::Epoll) => self.probe_epoll(judge, step, fd),
             _ => Ok(()),
