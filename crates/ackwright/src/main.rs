@@ -45,6 +45,8 @@ Examples:
   ackwright drill conformance/tcp         run packetdrill scripts in virtual time
   ackwright check my.toml                 say what is wrong with an experiment file
 
+Folders that are missing on the way to a file that is written are made.
+
 Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted (143 by SIGTERM, 129
 by SIGHUP).";
 

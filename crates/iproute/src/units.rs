@@ -156,9 +156,10 @@ pub fn transmit_size(rate: Rate, time: Duration) -> u32 {
     (rate.bytes_per_sec() as f64 * f64::from(shown_micros(time)) / 1e6) as u32
 }
 
-/// `time` as tc shows what the kernel gives in ticks: whole µs.
+/// `time` as tc shows what the kernel gives in ticks, of which it keeps 32 bits (`PSCHED_NS2TICKS`): whole µs.
 pub fn shown_micros(time: Duration) -> u32 {
-    (time.as_nanos() / TICK_NANOS * 1000 / (1_000_000 / TICK_NANOS)) as u32
+    let ticks = u64::from((time.as_nanos() / TICK_NANOS) as u32);
+    (ticks * 1000 / (1_000_000 / TICK_NANOS)) as u32
 }
 
 /// `time`, of which only the whole µs count, as scheduler ticks.

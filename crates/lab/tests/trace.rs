@@ -161,6 +161,17 @@ fn a_finished_flow_is_told_until_its_end() {
     assert!((to - from - busy).abs() < 0.002, "{told}");
 }
 
+/// A flow whose SYNs nobody answers has sent no payload, but not nothing.
+#[test]
+fn who_is_not_answered_has_asked() {
+    let wanted = Wanted { explain: vec!["download".into()], packets: true, ..Wanted::default() };
+    let one = run(&["links.dsl.loss=\"100%\""], Some(&wanted)).explained.remove(0);
+    let asked = one.story.lines().filter(|line| line.ends_with(" > SYN win 64240")).count();
+    assert!(asked > 1, "{}", one.story);
+    let why = format!("download has asked for a connection {asked} times; nobody has answered.\n");
+    assert_eq!(one.why, why);
+}
+
 #[test]
 fn a_cut_by_marks_says_so() {
     let wanted = Wanted { explain: vec!["download".into()], ..Wanted::default() };

@@ -4,7 +4,7 @@ use crate::sys;
 use datapath::packet::Packet;
 use datapath::units::Instant;
 use pcap::{Interface, InterfaceId, LinkType, Writer};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
@@ -22,8 +22,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins a file.
+    /// Begins a file; folders that are missing are made.
     pub fn create(file: &Path, names: [&str; 2], ethernet: bool) -> io::Result<Self> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let mut writer = Writer::new(BufWriter::new(File::create(file)?))?;
         let link_type = if ethernet { LinkType::ETHERNET } else { LinkType::RAW };
         let mut add = |name: &str| {

@@ -170,7 +170,8 @@ pub(super) fn shown(tbf: &Tbf, details: bool) -> Shown {
         latency = latency.max(self::latency(config.limit, peak, mtu));
     }
     if let Some(latency) = latency {
-        let time = show_time(Duration::from_micros(latency));
+        // tc prints times of 32 bits (`sprint_time`).
+        let time = show_time(Duration::from_micros((latency as u32).into()));
         shown.options.push_fmt(format_args!("lat {time} "));
         shown.options_json.insert("lat".to_owned(), json!(latency));
     } else {
@@ -309,6 +310,21 @@ mod tests {
                 "rate 100kbit burst 1600b latency 1ms",
                 "rate 100Kbit burst 1600b lat 959us ",
                 r#"{"rate":12500,"burst":1600,"lat":959}"#,
+            ),
+            (
+                "rate 8bit burst 10kb latency 1s",
+                "rate 8bit burst 69b lat 1.58e+03s ",
+                r#"{"rate":1,"burst":69,"lat":10171482557}"#,
+            ),
+            (
+                "rate 8bit burst 300b limit 5000",
+                "rate 8bit burst 25b lat 680s ",
+                r#"{"rate":1,"burst":25,"lat":4974877907}"#,
+            ),
+            (
+                "rate 16bit burst 10kb limit 20000 peakrate 24bit mtu 2000",
+                "rate 16bit burst 344b peakrate 24bit minburst 350b lat 1.24e+03s ",
+                r#"{"rate":2,"burst":344,"minburst":350,"lat":9827802325}"#,
             ),
             (
                 "rate 100gbit burst 10kb latency 400ms",

@@ -162,11 +162,11 @@ impl Document {
     /// Applies `path = value`, where the value is TOML or, failing that, a bare word.
     ///
     /// A path is dotted; at each table the longest key that exists wins, so `qdisc.router.wire`
-    /// finds `"router.wire"` inside `[qdisc]`. The name of a parameter is short for
-    /// `parameters.NAME`.
+    /// finds `"router.wire"` inside `[qdisc]`, and so does `qdisc."router.wire"`, as it stands in a file. The name
+    /// of a parameter is short for `parameters.NAME`.
     pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
         let node = self.value(value, label)?;
-        self.set_node(path, node)
+        self.set_node(&unquoted(path), node)
     }
 
     /// Applies `KEY = value` in the table `table`, which is made if there is none; KEY is taken as
@@ -247,6 +247,25 @@ impl Document {
                 let message = format!("there is no \"{word}\" to set in \"{full}\"");
                 Err(Diagnostics(vec![self.fault(&at, 0, message, help)]))
             }
+        }
+    }
+}
+
+/// A dotted path without the quotes around its keys; they have to be around a whole key.
+fn unquoted(path: &str) -> String {
+    let mut keys = Vec::new();
+    let mut rest = path;
+    loop {
+        let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\''));
+        let quoted = quote.and_then(|quote| rest[1..].split_once(quote));
+        let (key, behind) = match quoted {
+            Some((key, behind)) if behind.is_empty() || behind.starts_with('.') => (key, behind),
+            _ => rest.split_at(rest.find('.').unwrap_or(rest.len())),
+        };
+        keys.push(key);
+        match behind.strip_prefix('.') {
+            Some(more) => rest = more,
+            None => return keys.join("."),
         }
     }
 }
@@ -464,6 +483,15 @@ mod tests {
         let mut doc = Document::parse("t.toml", FILE).unwrap();
         doc.set("qdisc.r.w", "\"fq\"", "--set").unwrap();
         assert_eq!(doc.root.get("qdisc").unwrap().get("r.w").unwrap().plain(), "fq");
+        for quoted in ["qdisc.\"r.w\"", "qdisc.'r.w'", "\"qdisc\".r.w", "'qdisc'.\"r.w\""] {
+            doc.set("qdisc.r.w", "\"fq\"", "--set").unwrap();
+            doc.set(quoted, "fifo", "--set").unwrap();
+            let qdisc = doc.root.get("qdisc").unwrap();
+            assert_eq!(qdisc.get("r.w").unwrap().plain(), "fifo", "{quoted}");
+        }
+        for wrong in ["qdisc.\"r.w", "qdisc.\"r.w\"x", "\"\"", "."] {
+            assert!(doc.set(wrong, "1", "--set").is_err(), "{wrong}");
+        }
         let wrong = doc.set("qdics.r.w", "1", "--set qdics.r.w=1").unwrap_err();
         assert_eq!(
             wrong.to_string(),

@@ -24,6 +24,10 @@ pub struct Story {
     stands: Option<Probe>,
     /// Whether the latest packet that came echoed a mark.
     echoed: bool,
+    /// SYNs that it has sent (of who answers one, none).
+    requests: u32,
+    /// Anything has come.
+    heard: bool,
     shares: Shares,
 }
 
@@ -41,6 +45,17 @@ impl Story {
         self.shares.bytes() > 0
     }
 
+    /// What is told of a connection that was asked for and has sent no payload; `None`: it was not asked for here.
+    pub fn in_vain(&self, name: &str) -> Option<String> {
+        let times = match self.requests {
+            0 => return None,
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let then = if self.heard { "it has sent no data" } else { "nobody has answered" };
+        Some(format!("{name} has asked for a connection {times}; {then}.\n"))
+    }
+
     /// Something happened to `conn`.
     pub fn tell(&mut self, at: Instant, conn: &Conn, seen: Seen<'_>) {
         if at > self.held.0 || matches!(seen, Seen::Received(_)) {
@@ -49,9 +64,13 @@ impl Story {
         match seen {
             Seen::Sent(packet) => {
                 self.shares.sent(packet.body.len);
+                let flags = packet.tcp().map_or(TcpFlags(0), |tcp| tcp.flags);
+                let asks = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
+                self.requests += u32::from(asks);
                 self.packet(at, conn, packet, true);
             }
             Seen::Received(packet) => {
+                self.heard = true;
                 self.echoed = packet.tcp().is_some_and(|tcp| tcp.flags.0 & ACE != 0);
                 self.packet(at, conn, packet, false);
             }

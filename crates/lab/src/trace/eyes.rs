@@ -310,16 +310,23 @@ impl Inner {
         let mut out = Vec::new();
         for (flow, _) in explain.iter().enumerate().filter(|(_, wanted)| **wanted) {
             let name = &plan.flows[flow].name;
-            let mut own: Vec<(&Conn, &mut Story)> = stories
-                .iter_mut()
-                .filter(|(index, story)| flows[**index] == Some(flow) && story.has_sent())
+            let of_flow = stories.iter_mut().filter(|(index, _)| flows[**index] == Some(flow));
+            let (mut own, others): (Vec<_>, Vec<_>) = of_flow
                 .map(|(index, story)| (conns.get(*index), story))
-                .collect();
+                .partition(|(_, story)| story.has_sent());
             let several = own.len() > 1;
             let mut one =
                 Explained { flow: name.clone(), story: String::new(), why: String::new() };
             if own.is_empty() {
-                one.why = format!("{name} has sent nothing.\n");
+                let asked =
+                    others.into_iter().find_map(|(_, story)| Some((story.in_vain(name)?, story)));
+                match asked {
+                    Some((why, story)) => {
+                        one.why = why;
+                        one.story.extend([HEAD, story.lines()]);
+                    }
+                    None => one.why = format!("{name} has sent nothing.\n"),
+                }
             }
             for (conn, story) in &mut own {
                 let at = &plan.nodes[conn.node as usize].name;

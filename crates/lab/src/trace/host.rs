@@ -75,6 +75,8 @@ pub fn explain<'a>(moments: impl Iterator<Item = (Instant, Moment<'a>)>) -> Stri
         out.extend([title.as_str(), ":\n", HEAD, story.lines()]);
         if story.has_sent() {
             out += &story.paragraph(&title, end, None);
+        } else if let Some(why) = story.in_vain(&title) {
+            out += &why;
         }
     }
     out
