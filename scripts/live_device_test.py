@@ -294,6 +294,22 @@ def test_an_interface_goes_down_and_up(world):
     shape.stop()
 
 
+def test_an_interface_that_is_renamed_stays(world):
+    """The kernel knows it by its number, and so do we; tc calls it what it was called at the start."""
+    shape = world.shape("--ab", "cake bandwidth 50mbit")
+    ip("link set dev b down")
+    ip("link set dev b name far")
+    flood(world, 20)
+    time.sleep(0.3)
+    ip("link set dev far up")
+    time.sleep(0.3)
+    transfer(world, 1 << 18)
+    assert shape.ctl("tc", "qdisc", "show", "dev", "b").returncode == 0
+    ip("link delete dev far")
+    account = shape.stop(how=None, code=1)
+    assert "b: the interface has gone away" in account["error"], account["error"]
+
+
 def test_an_interface_that_is_down_goes_away(world):
     """Of which the kernel says nothing any more, and no packet can either."""
     shape = world.shape("--ab", "cake bandwidth 50mbit")

@@ -514,6 +514,8 @@ def test_mistakes_are_told(world):
     refused(world, ["--between", "a,fanout=0", "b"], "fanout=N", "from 1 to 256")
     refused(world, ["--between", "a,queues=2", "b"], "\"queues=2\" is not known: fanout=N")
     refused(world, ["--between", "a", "tap:lan0,queues=300"], "queues=N", "from 1 to 256")
+    for name in ("tap:", "tap:averyverylongname", "tun:x%d", "tap:a/b"):
+        refused(world, ["--between", name, "b"], "the name of a device has 1 to 15 bytes")
     refused(world, ["--between", "xdp:a,fast", "b"], "xdp:a: \"fast\" is not known", "native or generic")
     refused(world, ["--dev", "a", "--between", "a", "b"], "cannot be used with")
     refused(world, ["--dev", "nowhere"], "nowhere: there is no such interface")

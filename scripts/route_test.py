@@ -357,6 +357,60 @@ def test_a_device_that_is_deleted_leaves_the_others(world):
     assert "lan0 has gone away" in router.stop()
 
 
+def test_without_any_device_it_is_over(world):
+    """Whoever started it is to hear of that: a service is started again."""
+    router = world.route("address add 10.1.0.1/24 dev a\naddress add 10.2.0.1/24 dev b\n", devices=("a", "b"))
+    ip("link delete dev a")
+    time.sleep(0.3)
+    assert router.process.poll() is None, "it goes on with the other"
+    ip("link delete dev b")
+    _, err = router.process.communicate(timeout=10)
+    assert router.process.returncode == 1 and "all devices have gone away" in err, (router.process.returncode, err)
+
+
+def renamed(world, router):
+    """Takes `b` through another name, and puts another interface in its place; traffic passes all the time."""
+    ip("link set dev b down")
+    ip("link set dev b name far")
+    ip("link set dev far up")
+    until(lambda: router.json("ip -j link show")[1]["operstate"] == "UP")
+    until(lambda: ping(world.left, "10.2.0.2", count=1)[0] == 1)
+    ip("link add name b type veth peer name other")
+    ip("link set dev b up")
+    ip("link delete dev b")
+    received, out = ping(world.left, "10.2.0.2", count=5)
+    assert received == 5, out
+    ip("link set dev far name b")
+    received, out = ping(world.left, "10.2.0.2", count=5)
+    assert received == 5, out
+    assert "gone away" not in router.stop()
+
+
+def test_an_interface_that_is_renamed_stays(world):
+    renamed(world, world.route())
+
+
+def test_an_interface_that_is_renamed_stays_where_the_kernels_routes_are_followed(world):
+    for name, network in (("a", 1), ("b", 2)):
+        ip(f"address add 10.{network}.0.1/24 dev {name}")
+    subprocess.run(["sysctl", "-qw", "net.ipv4.ip_forward=0"], check=True)
+    router = world.route(None, ["--import-kernel"])
+    assert ping(world.left, "10.2.0.2")[0] == 3
+    renamed(world, router)
+
+
+def test_by_af_xdp_we_are_called_as_the_interface_is(world):
+    try:
+        router = world.route(devices=("xdp:a", "b", "c"))
+    except AssertionError as error:
+        raise Skip(f"no AF_XDP: {error}")
+    own = json.loads(subprocess.run(["ip", "-j", "link", "show", "dev", "a"], capture_output=True).stdout)[0]["address"]
+    world.left.run("ethtool -K e0 tx off")
+    assert ping(world.left, "10.2.0.2")[0] == 3
+    assert f"lladdr {own}" in world.left.run("ip neigh show 10.1.0.1"), "a frame for another address may be filtered"
+    router.stop()
+
+
 def test_the_kernels_routes_are_followed(world):
     for name, network in (("a", 1), ("b", 2), ("c", 3)):
         ip(f"address add 10.{network}.0.1/24 dev {name}")

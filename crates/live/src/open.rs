@@ -228,9 +228,8 @@ pub fn is_gone(device: &Device) -> bool {
 
 /// What there is to know of the interface behind a device; `None` if it is there no longer.
 pub fn facts_of(device: &Device) -> Option<Facts> {
-    // One of the same name may have come in its place.
-    let is_own = |facts: &Facts| device.index().is_none_or(|own| own == facts.index);
-    sys::facts(device.name()).ok().filter(is_own)
+    // By its index: it may be called something else by now, and another what it was.
+    device.index().map_or_else(|| sys::facts(device.name()), sys::facts_at).ok()
 }
 
 pub(crate) fn refused(name: &str, what: &str, error: &io::Error) -> Fault {

@@ -74,18 +74,20 @@ pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
 }
 
 /// The same, where the first ports are those of the interfaces `known`, whether the kernel still has them
-/// or not; and the kernel's numbers of all.
+/// or not; and the kernel's numbers of all. An interface whose number is known has its port by that, and keeps its
+/// name here whatever the kernel has come to call it; one without is known by its name. Another that has been given
+/// a name which is taken here is called `NAME@NUMBER`.
 ///
 /// # Errors
 /// A message is malformed. What is only not understood is skipped.
 pub fn import_onto(
-    known: &[String],
+    known: &[(String, Option<u32>)],
     messages: &[Message],
 ) -> Result<(Ip, Numbers, Skipped), NetlinkError> {
     let mut ip = Ip::new();
     let mut numbers = Numbers::default();
     let mut skipped = Vec::new();
-    for name in known {
+    for (name, _) in known {
         let port = ip.devices.add(name);
         // Until a message tells of it.
         ip.fib.set_link(ip.now, port, LinkState { up: false, ..LinkState::default() });
@@ -93,7 +95,7 @@ pub fn import_onto(
     let of = |kind: u16| messages.iter().filter(move |(there, _)| *there == kind).map(|m| &m.1[..]);
     let mut links = Vec::new();
     for body in of(RTM_NEWLINK) {
-        let added = add_link(&mut ip, &mut numbers, body);
+        let added = add_link(&mut ip, &mut numbers, known, body);
         links.extend(or_skip(added, || "link".to_owned(), &mut skipped)?.flatten());
     }
     for body in of(RTM_NEWADDR) {
@@ -173,6 +175,7 @@ pub fn add_route(ip: &mut Ip, route: Route, skipped: &mut Skipped) {
 fn add_link(
     ip: &mut Ip,
     numbers: &mut Numbers,
+    known: &[(String, Option<u32>)],
     body: &[u8],
 ) -> Result<Option<(u16, LinkState)>, NetlinkError> {
     let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
@@ -189,6 +192,13 @@ fn add_link(
         return Ok(None);
     }
     let name = name.ok_or(NetlinkError::Missing("interface name"))?;
+    let own = known.iter().find(|(_, number)| *number == Some(index)).map(|(name, _)| name);
+    let is_taken = |(there, number): &(String, Option<u32>)| *there == name && number.is_some();
+    let name = match own {
+        Some(own) => own.clone(),
+        None if known.iter().any(is_taken) => format!("{name}@{index}"),
+        None => name,
+    };
     let port = ip.devices.port(&name).unwrap_or_else(|| ip.devices.add(&name));
     numbers.known.push((index, port));
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
@@ -196,13 +206,14 @@ fn add_link(
     Ok(Some((port, LinkState { up, carrier: carrier || !up, ..LinkState::default() })))
 }
 
-/// What an `RTM_NEWLINK` or `RTM_DELLINK` tells: the name, and whether the interface is up and has a
-/// carrier.
+/// What an `RTM_NEWLINK` or `RTM_DELLINK` tells: the interface's number and name, and whether it is up and has
+/// a carrier.
 ///
 /// # Errors
 /// The message is malformed.
-pub fn read_link(body: &[u8]) -> Result<(String, LinkState), NetlinkError> {
+pub fn read_link(body: &[u8]) -> Result<(u32, String, LinkState), NetlinkError> {
     let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
+    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
     let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     let mut name = None;
     for attribute in attributes(&body[16..]) {
@@ -212,7 +223,7 @@ pub fn read_link(body: &[u8]) -> Result<(String, LinkState), NetlinkError> {
     }
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
     let link = LinkState { up, carrier: carrier || !up, ..LinkState::default() };
-    Ok((name.ok_or(NetlinkError::Missing("interface name"))?, link))
+    Ok((index, name.ok_or(NetlinkError::Missing("interface name"))?, link))
 }
 
 /// The route that an `RTM_NEWROUTE` or `RTM_DELROUTE` tells of; `None` if it is none of ours: a cached

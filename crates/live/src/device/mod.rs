@@ -101,7 +101,8 @@ impl Device {
         match self {
             Self::Packet(socket) => Some(socket.index()),
             Self::Xdp(device) => Some(device.index()),
-            Self::Tun(_) | Self::File(_) => None,
+            Self::Tun(device) => Some(device.index()),
+            Self::File(_) => None,
         }
     }
 

@@ -19,6 +19,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 #[derive(Debug)]
 pub struct Tun {
     name: String,
+    index: i32,
     mtu: u32,
     tap: bool,
     queues: Vec<Queue>,
@@ -41,6 +42,16 @@ struct Queue {
 /// More queues the kernel does not give (`MAX_TAP_QUEUES`).
 pub const MOST_QUEUES: u32 = 256;
 
+/// What the kernel takes for a name (`dev_valid_name`), and is one: of `%d` it would make a number.
+fn check_name(name: &str) -> io::Result<()> {
+    let wrong = |c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%');
+    let why = "the name of a device has 1 to 15 bytes, and no space, '/', ':' or '%'";
+    if name.is_empty() || name.len() > 15 || name.starts_with('.') || name.contains(wrong) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(())
+}
+
 impl Tun {
     /// Makes the device `name` with this MTU, with Ethernet frames if `tap`.
     ///
@@ -55,6 +66,7 @@ impl Tun {
     /// # Errors
     /// As for [`open`](Self::open); the device is there and of the other kind, or has too many queues.
     pub fn open_queues(name: &str, tap: bool, mtu: u32, queues: Option<u32>) -> io::Result<Self> {
+        check_name(name)?;
         let several = queues.is_some();
         let open = |_| {
             let file = sys::open_tun(name, tap, several)?;
@@ -64,6 +76,7 @@ impl Tun {
         sys::set_mtu(name, mtu)?;
         let mut device = Self {
             name: name.to_owned(),
+            index: sys::facts(name)?.index,
             mtu,
             tap,
             queues,
@@ -88,6 +101,10 @@ impl Tun {
     /// The device is gone.
     pub fn refuse_offloads(&self) -> io::Result<()> {
         self.queues.iter().try_for_each(|queue| sys::refuse_offloads(&queue.file))
+    }
+
+    pub(super) fn index(&self) -> i32 {
+        self.index
     }
 
     pub(super) fn name(&self) -> &str {

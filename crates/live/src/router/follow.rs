@@ -32,8 +32,13 @@ impl Router {
         let messages = rtnetlink::dump_all().map_err(|error| {
             Fault::Other(format!("cannot ask the kernel over rtnetlink: {error}"))
         })?;
-        let known: Vec<String> =
-            self.names.ports().map(|port| self.names.name(port).to_owned()).collect();
+        // Ours by their numbers: an interface that is renamed stays at its port.
+        let number = |port: u16| {
+            let ours = self.end_of.get(usize::from(port)).copied().flatten()?;
+            self.ends[ours].end.device.index().map(|index| index as u32)
+        };
+        let named = |port| (self.names.name(port).to_owned(), number(port));
+        let known: Vec<_> = self.names.ports().map(named).collect();
         let (ip, numbers, skipped) = import::import_onto(&known, &messages)
             .map_err(|error| Fault::Other(format!("rtnetlink was not understood: {error}")))?;
         for what in skipped {
@@ -48,8 +53,10 @@ impl Router {
         let mut fib = ip.fib;
         fib.set_settings(*self.host.fib().settings());
         let told = |attached: &Attached| {
+            let device = &attached.end.device;
+            let called = device.index().and_then(|index| sys::interface_name(index).ok());
             let [ignore_linkdown, ignore_linkdown_v6] =
-                rtnetlink::ignores_linkdown(attached.end.device.name());
+                rtnetlink::ignores_linkdown(called.as_deref().unwrap_or(device.name()));
             let link = fib.link(attached.port.0);
             (attached.port, LinkState { ignore_linkdown, ignore_linkdown_v6, ..link })
         };
@@ -110,8 +117,10 @@ impl Router {
         if !matches!(kind, RTM_NEWLINK | RTM_DELLINK) || body.first() != Some(&AF_UNSPEC) {
             return Ok(());
         }
-        let Ok((name, link)) = import::read_link(body) else { return Ok(()) };
-        let index = self.ends.iter().position(|attached| attached.end.device.name() == name);
+        let Ok((number, _, link)) = import::read_link(body) else { return Ok(()) };
+        // By its number: it may be called something else by now, and another what it was.
+        let is_it = |attached: &Attached| attached.end.device.index() == Some(number as i32);
+        let index = self.ends.iter().position(is_it);
         let Some(index) = index.filter(|&index| !self.ends[index].gone) else { return Ok(()) };
         if kind == RTM_DELLINK {
             return self.lose(now, index);

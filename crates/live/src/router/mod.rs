@@ -281,7 +281,7 @@ fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, attached: &
 /// The Ethernet address by which we send: that of an interface; an own one beside the kernel's end of a TAP
 /// device.
 fn mac_of(device: &Device) -> io::Result<MacAddr> {
-    if let Device::Packet(_) = device {
+    if let Device::Packet(_) | Device::Xdp(_) = device {
         return sys::hardware_address(device.name()).map(MacAddr);
     }
     // Administered here, and the same each time: FNV-1a of the name.

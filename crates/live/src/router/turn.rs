@@ -219,6 +219,9 @@ impl Router {
         crate::tell!("note: {name} has gone away; start again when it is back");
         let link = self.host.fib().link(port.0);
         self.set_link(now, port, datapath::fib::LinkState { up: false, ..link });
+        if self.ends.iter().all(|attached| attached.gone) {
+            return Err(Fault::Other("all devices have gone away".to_owned()));
+        }
         Ok(())
     }
 }

@@ -47,6 +47,35 @@ pub fn facts(name: &str) -> io::Result<Facts> {
     }
 }
 
+/// What there is to know of the interface with this index, whatever it is called by now.
+///
+/// # Errors
+/// `ENODEV` if there is none in this network namespace.
+pub fn facts_at(index: i32) -> io::Result<Facts> {
+    let facts = facts(&interface_name(index)?)?;
+    // Between the two questions it may have been renamed, and another called as it was.
+    let gone = || io::Error::from_raw_os_error(libc::ENODEV);
+    if facts.index == index { Ok(facts) } else { Err(gone()) }
+}
+
+/// What the interface with this index is called.
+///
+/// # Errors
+/// `ENODEV` if there is none in this network namespace.
+pub fn interface_name(index: i32) -> io::Result<String> {
+    // SAFETY: the call takes no pointer.
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: an ifreq is numbers and bytes, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index;
+    let what = libc::SIOCGIFNAME as libc::Ioctl;
+    // SAFETY: the request reads an index from an ifreq and writes a name to it; one is there.
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) })?;
+    let name = request.ifr_name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    Ok(String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned())
+}
+
 /// Whether the interface with this index belongs to another: a bridge or a bond (`IFLA_MASTER`).
 ///
 /// # Errors

@@ -54,6 +54,26 @@ fn objects_that_forward_frames_are_skipped() {
     }
 }
 
+/// `a1`, known as the kernel's 3, is called `far` there now, and another interface `a1`.
+#[test]
+fn an_interface_that_was_renamed_keeps_its_port() {
+    let mut messages = router();
+    let link = |index: u8| [0, 0, 0, 0, index, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
+    messages[0] = message(RTM_NEWLINK, &link(3), &[(IFLA_IFNAME, b"far\0")]);
+    messages.push(message(RTM_NEWLINK, &link(9), &[(IFLA_IFNAME, b"a1\0")]));
+    let known = [("b1".to_owned(), Some(4)), ("a1".to_owned(), Some(3))];
+    let (ip, numbers, _) = import_onto(&known, &messages).expect("nothing is malformed");
+    assert_eq!((ip.devices.port("a1"), numbers.port(3), numbers.index(1)), (Some(1), 1, 3));
+    assert_eq!((ip.devices.port("a1@9"), numbers.port(9)), (Some(2), 2));
+    assert_eq!(ip.devices.port("far"), None);
+    assert!(ip.fib.link(1).up && !ip.fib.link(0).up);
+    assert_eq!(ip.devices.addresses(1), [("10.0.1.1".parse().expect("an address"), 24)]);
+    // The next dump knows the stranger by the name that it was given.
+    let known = [known[0].clone(), known[1].clone(), ("a1@9".to_owned(), None)];
+    let (again, numbers, _) = import_onto(&known, &messages).expect("nothing is malformed");
+    assert_eq!((again.devices.ports().count(), numbers.port(9)), (ip.devices.ports().count(), 2));
+}
+
 #[test]
 fn only_what_is_malformed_ends_an_import() {
     let bare = message(RTM_NEWNEXTHOP, &[2, 0, 0, 0, 0, 0, 0, 0], &[(1, &[7, 0, 0, 0])]);
