@@ -61,13 +61,12 @@ pub fn totals(test: &Test) -> String {
     let mut sums = [0; 3];
     let mut line = |name: &str, sent: u64, received: u64, retransmits: Option<u64>| {
         let retransmits = retransmits.map_or(String::new(), |count| format!("  {count:3}"));
-        let _ = writeln!(
-            text,
-            "[{name}] {}{retransmits}{:1$}sender",
-            row(0.0, test.seconds, sent),
-            if retransmits.is_empty() { 18 } else { 13 }
-        );
-        let _ = writeln!(text, "[{name}] {}{:18}receiver", row(0.0, test.seconds, received), "");
+        let mut end = |who: &str, bytes: u64, retransmits: &str| {
+            let numbers = row(0.0, test.seconds, bytes);
+            let _ = writeln!(text, "[{name}] {numbers}{retransmits:<18}{who}");
+        };
+        end("sender", sent, &retransmits);
+        end("receiver", received, "");
     };
     for (index, ends) in test.streams.iter().enumerate() {
         let (sent, received, retransmits) = totals_of(test, index);
@@ -225,4 +224,52 @@ fn row(start: f64, end: f64, bytes: u64) -> String {
     let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
     let span = format!("{start:.2}-{end:.2}");
     format!("{span:>11}  sec  {}  {}", units::bytes(bytes as f64), units::rate(rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Test;
+    use crate::wire::{Params, Results};
+    use core::time::Duration;
+
+    /// Both ends of a stream, one column for their names, and nothing but blanks before it.
+    #[test]
+    fn totals_name_both_ends_below_each_other() {
+        for (retransmits, sender) in [(Some(7), "    7             sender"), (None, "sender")] {
+            let result = |retransmits| StreamResult { id: 1, bytes: 1_000_000, retransmits };
+            let results =
+                |retransmits| Results { streams: vec![result(retransmits)], ..Results::default() };
+            let there = "10.0.0.2:5201".parse().expect("an address");
+            let test = Test {
+                params: Params {
+                    seconds: 1,
+                    omit: 0,
+                    bytes: 0,
+                    parallel: 1,
+                    len: 128 << 10,
+                    reverse: false,
+                    congestion: None,
+                    nodelay: false,
+                    mss: 0,
+                    rate: 0,
+                },
+                sends: true,
+                is_client: true,
+                cookie: String::new(),
+                began: Duration::ZERO,
+                mss: 1_448,
+                streams: vec![Ends { socket: 5, local: there, remote: there }],
+                intervals: Vec::new(),
+                ours: results(retransmits),
+                theirs: results(None),
+                seconds: 1.0,
+            };
+            let text = totals(&test);
+            let lines: Vec<&str> = text.lines().skip(2).collect();
+            assert!(lines[0].ends_with(sender), "{text}");
+            assert!(lines[1].ends_with("                  receiver"), "{text}");
+            assert_eq!(lines[0].find("sender"), lines[1].find("receiver"), "{text}");
+        }
+    }
 }

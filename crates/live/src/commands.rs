@@ -41,6 +41,11 @@ fn wrong(message: impl Into<String>) -> Wrong {
     Wrong { column: 0, message: message.into() }
 }
 
+/// Whether a command that begins so is none of `tc`, whose own name may be left out.
+fn is_none_of_tc(word: &Word<'_>) -> bool {
+    !matches!(word.text, "tc" | "qdisc" | "class" | "filter") && !word.text.starts_with('-')
+}
+
 /// What a command line of `tc` asks for.
 pub(crate) enum Asked<'a> {
     /// `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`.
@@ -160,6 +165,19 @@ impl Names {
         Ok(())
     }
 
+    /// What comes by the control socket and is none of the program's own commands.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run); it is none of `tc` at all.
+    pub fn asked(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
+        if let Some(word) = Words::new(command).next().filter(is_none_of_tc) {
+            let mut unknown = word.unknown("ctl", &["tc", "show", "stop"]);
+            unknown.message += "; between two devices there are tc, show, show -j and stop";
+            return Err(unknown.into());
+        }
+        self.run(bridge, now, command)
+    }
+
     /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes
     /// something. Gives what is to be printed.
     ///
@@ -249,6 +267,23 @@ mod tests {
         assert!(pretty.lines().count() > 10, "{pretty}");
         let read = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
         assert_eq!(read(&pretty), read(json));
+    }
+
+    /// Of a router there is more.
+    #[test]
+    fn what_is_no_command_between_two_devices_is_told() {
+        let names = ["a".to_owned(), "b".to_owned()];
+        let names = Names { names, device: Device::default(), seed: 1 };
+        let port = || datapath::host::PortConfig::default();
+        let mut bridge = Bridge::new([port(), port()]);
+        let mut ask = |command: &str| names.asked(&mut bridge, Instant::ZERO, command);
+        for wrong in ["ip addr", "reload", "show -x", "stop now"] {
+            let refused = ask(wrong).expect_err(wrong).message;
+            assert!(refused.contains("there are tc, show, show -j and stop"), "{refused}");
+        }
+        for right in ["tc qdisc show", "qdisc show", "-s qdisc"] {
+            ask(right).expect(right);
+        }
     }
 
     #[test]

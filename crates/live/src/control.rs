@@ -13,10 +13,13 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 /// So many clients at a time; the longest command.
 const CLIENTS: usize = 16;
 const LONGEST: usize = 64 << 10;
+/// Who asks waits so long for each piece of the answer: a program that is stopped (SIGSTOP) never gives one.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tokens of an `Epoll` from here on belong to this module: the listener, then a client each.
 pub const TOKENS: u64 = 16;
@@ -62,6 +65,15 @@ impl Control {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(path) => {
                 fs::remove_file(path)?;
                 bind()?
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                let listens = UnixStream::connect(path).is_ok();
+                let why = if listens {
+                    "another program listens there; `ackwright ctl --ctl PATH stop` ends one of ours"
+                } else {
+                    "what is there is no socket of ours; another place is needed"
+                };
+                return Err(io::Error::new(ErrorKind::AddrInUse, why));
             }
             other => other?,
         };
@@ -228,10 +240,25 @@ impl Inside {
     }
 }
 
-fn ask_by(mut stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
+fn ask_by(stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
+    ask_within(PATIENCE, stream, command)
+}
+
+fn ask_within(
+    patience: Duration,
+    mut stream: UnixStream,
+    command: &str,
+) -> io::Result<(bool, String)> {
+    stream.set_read_timeout(Some(patience))?;
     stream.write_all(format!("{}\n", command.replace('\n', " ")).as_bytes())?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
+    stream.read_to_string(&mut answer).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => {
+            let why = format!("no answer within {patience:?}: is the program stopped?");
+            io::Error::new(ErrorKind::TimedOut, why)
+        }
+        _ => error,
+    })?;
     match answer.split_once('\n') {
         Some((head @ ("0" | "2"), text)) => Ok((head == "0", text.to_owned())),
         _ => Err(io::Error::new(ErrorKind::UnexpectedEof, "no answer: did it end meanwhile?")),
@@ -278,7 +305,9 @@ mod tests {
         assert!(!is_running(&path));
         let mut control = Control::listen(&path).unwrap();
         assert!(is_running(&path));
-        assert_eq!(Control::listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        let refused = Control::listen(&path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        assert!(refused.to_string().contains("another program listens there"), "{refused}");
         let inside = control.inside().unwrap();
         let mut epoll = Epoll::new().unwrap();
         control.register(&epoll).unwrap();
@@ -306,8 +335,18 @@ mod tests {
         fs::write(&path, "precious").unwrap();
         let refused = Control::listen(&path).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        assert!(refused.to_string().contains("no socket of ours"), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn who_asks_a_program_that_is_stopped_is_told() {
+        let (path, _control, _epoll) = listening("stopped");
+        let stream = UnixStream::connect(&path).unwrap();
+        let unanswered = ask_within(Duration::from_millis(50), stream, "show").unwrap_err();
+        assert_eq!(unanswered.kind(), ErrorKind::TimedOut);
+        assert!(unanswered.to_string().contains("is the program stopped?"), "{unanswered}");
     }
 
     #[test]

@@ -375,7 +375,7 @@ impl Driver {
             "show -j" => (true, self.shown(true)),
             command => {
                 let now = sys::now();
-                let done = self.names.run(&mut self.bridge, now, command);
+                let done = self.names.asked(&mut self.bridge, now, command);
                 self.poll(now);
                 self.set_joining();
                 match done {
