@@ -55,7 +55,7 @@ pub struct PortStats {
     pub tx_packets: u64,
     /// Bytes handed to the device.
     pub tx_bytes: u64,
-    /// Packets that the queue dropped.
+    /// Packets that came while the interface was down (`noop_enqueue`). What a queue drops stands with the qdisc alone.
     pub tx_dropped: u64,
 }
 
@@ -155,9 +155,7 @@ impl HostPort {
             return Enqueue::Congested;
         }
         self.room.waiting = true;
-        let verdict = self.qdisc.enqueue_from(place, cx);
-        self.stats.tx_dropped += u64::from(verdict == Enqueue::Dropped);
-        verdict
+        self.qdisc.enqueue_from(place, cx)
     }
 
     /// Writes the next packet for the wire to `place`, if the port has credit and the queue lets
