@@ -17,7 +17,7 @@ import threading
 import time
 
 from live_test import LEFT, RIGHT, World, flood, frames, needs_bpf, refused, transfer, whole_checksums
-from namespaces import Skip, ip, run_tests
+from namespaces import Skip, busy, ip, run_tests
 
 
 def test_a_receive_ring(world):
@@ -292,6 +292,16 @@ def test_an_interface_goes_down_and_up(world):
     time.sleep(0.2)
     transfer(world, 1 << 18, port=5002)
     shape.stop()
+
+
+def test_an_interface_that_goes_down_at_the_end_is_waited_for(world):
+    shape = world.shape("--ab", "netem delay 1500ms", "--drain", "5s")
+    flood(world, 1)
+    shape.ctl("stop")
+    ip("link set dev a down")
+    assert busy(shape.process.pid) < 0.1, "of an error that nobody hears it is told for ever"
+    account = shape.stop(how=None)
+    assert account["directions"][0]["sent_packets"] > 0, account
 
 
 def test_an_interface_that_is_renamed_stays(world):

@@ -70,6 +70,17 @@ class Namespace:
         return made[0]
 
 
+def busy(pid, seconds=0.5):
+    """The share of a core that a process takes meanwhile."""
+    def ticks():
+        with open(f"/proc/{pid}/stat") as file:
+            return sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+
+    before, begun = ticks(), time.monotonic()
+    time.sleep(seconds)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - begun)
+
+
 def ip(words):
     subprocess.run(["ip", *words.split()], check=True)
 

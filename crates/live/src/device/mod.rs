@@ -155,14 +155,17 @@ impl Device {
         }
     }
 
-    /// What the device has to say when whoever waits for it is told of an error: others tell when they are read.
+    /// What the device has to say when whoever waits for it is told of an error. It is asked even where nothing is
+    /// read any more: an error that nobody has heard is told of for ever, and the loop would never sleep.
     ///
     /// # Errors
-    /// The device is gone.
+    /// The device is gone or down.
     pub fn error(&self) -> io::Result<()> {
         match self {
+            Self::Packet(device) => device.error(),
             Self::Xdp(device) => device.error(),
-            Self::Packet(_) | Self::Tun(_) | Self::File(_) => Ok(()),
+            Self::Tun(device) => device.error(),
+            Self::File(_) => Ok(()),
         }
     }
 

@@ -163,6 +163,10 @@ impl PacketSocket {
         self.fan.as_ref().map_or_else(|| self.socket.as_fd(), |fan| fan.poller.fd())
     }
 
+    pub(super) fn error(&self) -> io::Result<()> {
+        sys::socket_error(self.socket.as_fd())
+    }
+
     pub(super) fn push(&mut self, packet: &Packet) {
         self.outbox.push(packet);
     }

@@ -123,6 +123,11 @@ impl Tun {
         self.poller.as_ref().map_or_else(|| self.queues[0].file.as_fd(), Epoll::fd)
     }
 
+    /// A descriptor tells of an error where its device is gone (`tun_chr_poll`), and only there.
+    pub(super) fn error(&self) -> io::Result<()> {
+        sys::facts_at(self.index).map(drop)
+    }
+
     pub(super) fn push(&mut self, packet: &Packet) {
         assert!(self.ring_len() < RING, "a packet was sent to a device that has no room");
         let queue = match self.queues.len() {

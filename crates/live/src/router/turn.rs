@@ -174,8 +174,12 @@ impl Router {
         let busy_poll = self.settings.busy_poll;
         let ends = self.ends.iter().map(|attached| &attached.end);
         let events = end::wait(ends, wanted, self.phase, busy_poll, around)?;
-        for (token, _) in events {
+        for (token, told) in events {
             match token {
+                DEVICES.. if told & Epoll::ERROR != 0 => {
+                    let index = (token - DEVICES) as usize;
+                    self.check(sys::now(), index, self.ends[index].end.device.error())?;
+                }
                 TIMER => self.timer.clear(),
                 STOP => self.begin_to_end()?,
                 KERNEL => self.hear_kernel()?,
