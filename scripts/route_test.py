@@ -324,6 +324,25 @@ def test_packets_of_many_flows_go_as_by_the_kernels_router(world):
     router.stop()
 
 
+def test_an_mtu_that_changes_is_told(world):
+    """Whoever sends what is too long hears of it, and does not wait for answers that never come."""
+    router = world.route()
+    assert ping(world.left, "10.2.0.2", "-s", "1400", "-M", "do")[0] == 3
+    ip("link set dev b mtu 1300")
+    world.right.run("ip link set e0 mtu 1300")
+    until(lambda: router.json("ip -j link show")[1]["mtu"] == 1300)
+    for target in ("10.2.0.2", "fd02::2"):
+        received, out = ping(world.left, target, "-s", "1400", "-M", "do", count=2)
+        assert received == 0 and "mtu 1300" in world.left.run(f"ip route get {target}"), out
+    assert ping(world.left, "10.2.0.2", "-s", "1400", "-M", "dont")[0] == 3, "cut into fragments"
+    ip("link set dev b mtu 1500")
+    world.right.run("ip link set e0 mtu 1500")
+    until(lambda: router.json("ip -j link show")[1]["mtu"] == 1500)
+    world.left.run("ip route flush cache")
+    assert ping(world.left, "10.2.0.2", "-s", "1400", "-M", "do")[0] == 3
+    router.stop()
+
+
 def test_an_interface_that_goes_down(world):
     router = world.route(FILE + "route add 10.9.9.9 nexthop via 10.2.0.2 nexthop via 10.3.0.2\n")
     assert ping(world.left, "10.9.9.9")[0] == 3

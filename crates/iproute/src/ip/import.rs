@@ -39,6 +39,7 @@ pub type Message = (u16, Vec<u8>);
 pub type Skipped = Vec<String>;
 
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 const IFF_LOWER_UP: u32 = 1 << 16;
@@ -224,6 +225,14 @@ pub fn read_link(body: &[u8]) -> Result<(u32, String, LinkState), NetlinkError> 
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
     let link = LinkState { up, carrier: carrier || !up, ..LinkState::default() };
     Ok((index, name.ok_or(NetlinkError::Missing("interface name"))?, link))
+}
+
+/// The MTU that an `RTM_NEWLINK` tells, if it does, and of which interface.
+pub fn read_mtu(body: &[u8]) -> Option<(u32, u32)> {
+    let header = body.first_chunk::<16>()?;
+    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let told = attributes(&body[16..]).flatten().find(|(kind, _)| *kind == IFLA_MTU)?.1;
+    Some((index, u32::from_le_bytes(told.first_chunk().copied()?)))
 }
 
 /// The route that an `RTM_NEWROUTE` or `RTM_DELROUTE` tells of; `None` if it is none of ours: a cached

@@ -79,6 +79,9 @@ impl Router {
                 self.set_hash(now, &format!("{name}={value}"));
             }
         }
+        for (_, body) in messages.iter().filter(|(kind, _)| *kind == RTM_NEWLINK) {
+            self.mtu_told(body);
+        }
         let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));
         self.following = Some(Following { numbers, dumps: dumps + 1, changes });
         self.sync_addresses(now);
@@ -126,7 +129,20 @@ impl Router {
             return self.lose(now, index);
         }
         self.set_link(now, self.ends[index].port, link);
+        self.mtu_told(body);
         Ok(())
+    }
+
+    /// An interface has another MTU: what is too long for it is cut or refused with an ICMP error from now on, and
+    /// does not vanish at the device. It grows no further than it was at the start, for which there are buffers.
+    fn mtu_told(&mut self, body: &[u8]) {
+        let Some((number, mtu)) = import::read_mtu(body) else { return };
+        let is_it = |attached: &&Attached| attached.end.device.index() == Some(number as i32);
+        let Some(attached) = self.ends.iter().find(is_it) else { return };
+        let (port, mtu) = (attached.port, mtu.min(attached.end.device.mtu()));
+        if self.host.port(port).config.mtu != mtu {
+            self.host.port_config_mut(port).mtu = mtu;
+        }
     }
 
     /// One route has come or gone; false if that does not go with what is here.

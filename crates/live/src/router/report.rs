@@ -20,7 +20,7 @@ impl Router {
             LinkStatistics {
                 index: u32::from(attached.port.0) + 1,
                 name: attached.end.device.name().to_owned(),
-                mtu: attached.end.device.mtu(),
+                mtu: port.config.mtu,
                 up: link.up && !attached.gone,
                 carrier: link.carrier,
                 qdisc: port.qdisc().qdisc().kind().to_owned(),

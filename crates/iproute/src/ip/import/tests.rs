@@ -75,6 +75,18 @@ fn an_interface_that_was_renamed_keeps_its_port() {
 }
 
 #[test]
+fn an_mtu_is_read_where_it_is_told() {
+    let link = [0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
+    let name: (u16, &[u8]) = (IFLA_IFNAME, b"a1\0");
+    let told = message(RTM_NEWLINK, &link, &[name, (IFLA_MTU, &1_280_u32.to_le_bytes())]);
+    assert_eq!(read_mtu(&told.1), Some((3, 1_280)));
+    for (_, silent) in [message(RTM_NEWLINK, &link, &[name]), message(RTM_NEWLINK, &link[..9], &[])]
+    {
+        assert_eq!(read_mtu(&silent), None);
+    }
+}
+
+#[test]
 fn only_what_is_malformed_ends_an_import() {
     let bare = message(RTM_NEWNEXTHOP, &[2, 0, 0, 0, 0, 0, 0, 0], &[(1, &[7, 0, 0, 0])]);
     let strange = message(RTM_NEWROUTE, &[2, 0, 0, 0, 254, 4, 0, 99, 0, 0, 0, 0], &[]);
