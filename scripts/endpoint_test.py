@@ -552,6 +552,22 @@ def test_a_device_that_is_deleted_is_the_end(world):
     assert "listening" not in out, out
 
 
+def test_a_client_that_waits_can_be_stopped(world):
+    """For a host that is not there, and for a server that says nothing."""
+    for target in ("10.77.0.9", "10.77.0.1"):
+        with world.left.socket(socket.SOCK_STREAM) as silent:
+            silent.bind(("0.0.0.0", 5999))
+            silent.listen()
+            client = world.start("iperf", "-c", target, "-p", "5999", ready="")
+            assert "Connecting" in client.stdout.readline()
+            time.sleep(0.5)
+            client.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            _, err = client.communicate(timeout=20)
+        assert time.monotonic() - begun < 5, "it is not heard"
+        assert client.returncode == 130 and "stopped before the test had begun" in err, (client.returncode, err)
+
+
 def refused(world, words, *expected, code=2):
     done = subprocess.run(world.left.command([world.binary, *words.split()]), capture_output=True, text=True, timeout=40)
     assert done.returncode == code, (words, done)

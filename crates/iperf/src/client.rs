@@ -7,10 +7,10 @@ use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
 use live::endpoint::{Stack, TcpStream};
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is told while a test runs.
 pub trait Watch {
@@ -37,20 +37,21 @@ pub fn run(
     stop: &AtomicBool,
     watch: &mut impl Watch,
 ) -> Result<Test, Error> {
-    let unreachable = |error| Error(format!("cannot connect to {server}: {error}"));
-    let control = TcpStream::connect_for(stack, server, PATIENCE).map_err(unreachable)?;
+    let begun = TcpStream::begin_connect(stack, server, |_| {});
+    let control = connected(begun, stop)
+        .map_err(|why| Error(format!("cannot connect to {server}: {why}")))?;
     let control = Control::new(control);
     let cookie = make_cookie();
     control.stream().write(&cookie)?;
-    expect(&control, State::ParamExchange)?;
+    expect(&control, State::ParamExchange, Some(stop))?;
     control.send(&params.json())?;
-    expect(&control, State::CreateStreams)?;
+    expect(&control, State::CreateStreams, Some(stop))?;
     let mut flows = Vec::new();
     for index in 0..params.parallel {
-        flows.push(Flow::new(stream_id(index), data_stream(stack, server, params, &cookie)?));
+        flows.push(Flow::new(stream_id(index), data_stream(stack, server, params, &cookie, stop)?));
     }
-    expect(&control, State::TestStart)?;
-    expect(&control, State::TestRunning)?;
+    expect(&control, State::TestStart, Some(stop))?;
+    expect(&control, State::TestRunning, Some(stop))?;
     let mut test = Test {
         params: params.clone(),
         sends: !params.reverse,
@@ -70,10 +71,10 @@ pub fn run(
     test.seconds = meter.elapsed().as_secs_f64();
     test.ours = meter.results(&flows, test.sends);
     control.tell(State::TestEnd)?;
-    expect(&control, State::ExchangeResults)?;
+    expect(&control, State::ExchangeResults, None)?;
     control.send(&test.ours.json(test.sends, test.seconds))?;
     test.theirs = Results::read(&control.receive()?);
-    expect(&control, State::DisplayResults)?;
+    expect(&control, State::DisplayResults, None)?;
     control.tell(State::IperfDone)?;
     Ok(test)
 }
@@ -160,9 +161,10 @@ fn data_stream(
     server: SocketAddr,
     params: &Params,
     cookie: &[u8],
+    stop: &AtomicBool,
 ) -> Result<TcpStream, Error> {
     let algorithm = params.congestion.as_deref().and_then(Algorithm::by_name);
-    let stream = TcpStream::connect_with(stack, server, |config| {
+    let begun = TcpStream::begin_connect(stack, server, |config| {
         config.nodelay = params.nodelay;
         config.max_segment = std::num::NonZeroU16::new(params.mss);
         config.congestion_control = algorithm.unwrap_or(config.congestion_control);
@@ -170,13 +172,48 @@ fn data_stream(
             config.max_pacing_rate = params.rate.div_ceil(8);
         }
     });
-    let stream = stream.map_err(|error| Error(format!("a data stream to {server}: {error}")))?;
+    let stream =
+        connected(begun, stop).map_err(|why| Error(format!("a data stream to {server}: {why}")))?;
     { &stream }.write_all(cookie)?;
     Ok(stream)
 }
 
-fn expect(control: &Control, wanted: State) -> Result<(), Error> {
-    match control.hear()? {
+/// Waits until a connection is there, but no longer than until somebody wants the end.
+fn connected(begun: io::Result<TcpStream>, stop: &AtomicBool) -> Result<TcpStream, Error> {
+    let told = |error: io::Error| Error(error.to_string());
+    let stream = begun.map_err(told)?;
+    let over = Instant::now() + PATIENCE;
+    while !stream.connected_within(LOOK).map_err(told)? {
+        if stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        if Instant::now() >= over {
+            return Err(Error(format!("no answer within {PATIENCE:?}")));
+        }
+    }
+    Ok(stream)
+}
+
+fn stopped() -> Error {
+    Error("stopped before the test had begun".to_owned())
+}
+
+/// The server says that it goes on as is `wanted`; with `stop` it is waited for no longer than until somebody wants
+/// the end.
+fn expect(control: &Control, wanted: State, stop: Option<&AtomicBool>) -> Result<(), Error> {
+    let over = Instant::now() + PATIENCE;
+    let heard = loop {
+        if let Some(state) = control.hear_for(LOOK)? {
+            break state;
+        }
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(stopped());
+        }
+        if Instant::now() >= over {
+            return Err(Error(format!("the other end has said nothing for {PATIENCE:?}")));
+        }
+    };
+    match heard {
         state if state == wanted => Ok(()),
         State::AccessDenied => {
             Err(Error("the server is busy running a test; try again later".to_owned()))

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iperf::client::{self, Watch};
@@ -134,7 +134,9 @@ fn connect(args: &Args, stack: &Stack, server: SocketAddr, stop: &AtomicBool) ->
             if args.json {
                 print_json(&client::failed(&error))?;
             }
-            return Err(Failure::Other(error.to_string()));
+            let failed =
+                if stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::Other };
+            return Err(failed(error.to_string()));
         }
     }
     Ok(ExitCode::SUCCESS)

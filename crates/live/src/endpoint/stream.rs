@@ -85,6 +85,15 @@ impl TcpStream {
         Self::of(stack.clone(), connected?)
     }
 
+    /// Whether a connection that was [begun](Self::begin_connect) is there within so long.
+    ///
+    /// # Errors
+    /// As of `connect(2)`.
+    pub fn connected_within(&self, longest: Duration) -> io::Result<bool> {
+        wait_for(longest, |cx| self.poll_connected(cx))
+            .map_or(Ok(false), |done| done.map(|()| true))
+    }
+
     /// A connection that the host has.
     pub(super) fn of(stack: Stack, id: SocketId) -> io::Result<Self> {
         let ends =
