@@ -36,6 +36,8 @@ pub struct IpcmCookie {
     pub priority: Option<u32>,
     /// `skb->mark` (`SO_MARK`).
     pub mark: Option<u32>,
+    /// Its flow label, 20 bits (`sin6_flowinfo`); 0: none.
+    pub flow_label: u32,
     /// Its TTL or hop limit (`IP_TTL`, `IPV6_HOPLIMIT`).
     pub ttl: Option<u8>,
     /// It is to be cut into datagrams of so many bytes (`UDP_SEGMENT`); 0: not.

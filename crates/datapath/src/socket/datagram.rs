@@ -40,6 +40,8 @@ pub(super) struct DatagramSocket {
     /// How often that was called: each time wakes whoever waits (`inet_shutdown`).
     shutdowns: u32,
     settings: Settings,
+    /// The flow label of what goes to whom it is connected to.
+    flow_label: u32,
     /// What `MSG_MORE` has gathered so far; an error throws it away (`udp_flush_pending_frames`).
     corked: Option<Corked>,
 }
@@ -68,6 +70,7 @@ impl DatagramSocket {
             shut: (false, false),
             shutdowns: 0,
             settings: Settings::default(),
+            flow_label: 0,
             corked: None,
         }
     }
@@ -82,6 +85,16 @@ impl DatagramSocket {
 
     fn shown(&self, address: SocketAddr) -> SocketAddr {
         family::shown(address, self.ipv6)
+    }
+
+    /// The flow label of what goes to this address: it is told with it, if that is asked for (`IPV6_FLOWINFO_SEND`);
+    /// without an address that of `connect`.
+    fn label(&self, address: Address) -> u32 {
+        match address {
+            Address::Null => self.flow_label,
+            Address::Inet(SocketAddr::V6(to)) if self.settings.sends_flowinfo() => to.flowinfo(),
+            _ => 0,
+        }
     }
 
     /// For whom a datagram is, and whether so much may be sent at all (`udp_sendmsg`, `udpv6_sendmsg`).
@@ -336,6 +349,7 @@ impl Sockets {
         let any = socket.any();
         let id = socket.open_at(now, host, any)?;
         host.udp_connect(id, remote).map_err(Errno::from)?;
+        socket.flow_label = socket.label(address);
         Ok(Return::value(0))
     }
 
@@ -376,8 +390,8 @@ impl Sockets {
             (corked.remote, corked.cookie)
         } else {
             let remote = socket.whom(host, message.address, peer, len, flags)?;
-            let gso_size = socket.settings.gso_size;
-            (remote, IpcmCookie { gso_size, dont_route, ..IpcmCookie::default() })
+            let (gso_size, flow_label) = (socket.settings.gso_size, socket.label(message.address));
+            (remote, IpcmCookie { flow_label, gso_size, dont_route, ..IpcmCookie::default() })
         };
         cookie.dont_fragment |= remote.is_ipv6() && socket.settings.dont_fragment();
         if !corked {

@@ -156,6 +156,9 @@ impl Host {
         let Way { src, remote, path, tos, ttl, priority, mark, .. } = *way;
         let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
+        if let Network::Ipv6(ip) = &mut network {
+            ip.flow_label = FlowLabel::new(cookie.flow_label);
+        }
         if let Network::Ipv4(ip) = &mut network {
             let discovery = socket.pmtu_discovery;
             let locked = path.locked && discovery == PmtuDiscovery::Want;

@@ -77,6 +77,11 @@ impl Settings {
         }
     }
 
+    /// `IPV6_FLOWINFO_SEND`.
+    pub fn sends_flowinfo(&self) -> bool {
+        self.is_set(SOL_IPV6, IPV6_FLOWINFO_SEND)
+    }
+
     /// `UDP_GRO`.
     pub fn gro(&self) -> bool {
         self.is_set(SOL_UDP, UDP_GRO)
@@ -88,8 +93,8 @@ impl Settings {
     }
 }
 
-/// Options of datagram sockets that can be set and read back, and what they are before. But for four of them (`SO_DONTROUTE`,
-/// `IPV6_DONTFRAG`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
+/// Options of datagram sockets that can be set and read back, and what they are before. But for five of them (`SO_DONTROUTE`,
+/// `IPV6_DONTFRAG`, `IPV6_FLOWINFO_SEND`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
 const KEPT_OF_DATAGRAMS: [((i32, i32), Kept, i64); 38] = [
     ((SOL_SOCKET, SO_DEBUG), Kept::Switch, 0),
     ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch, 0),
