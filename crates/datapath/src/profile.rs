@@ -164,6 +164,14 @@ pub struct Profile {
     /// A datagram that would exceed the receive buffer is dropped, unless nothing else waits; before, one that
     /// found it exceeded already (`__udp_enqueue_schedule_skb`, 6.18).
     pub hard_udp_buffers: bool,
+    /// Of an IPv4 route's next hops those are preferred which would give a packet made here the source that it
+    /// has (`nh_saddr` in `fib_select_multipath`, since 6.16). Those who make a node tell it
+    /// ([`Settings::heeds_source`](crate::fib::Settings::heeds_source)).
+    pub multipath_heeds_source: bool,
+    /// ICMP errors of a router a second, and so many at once (`icmp_msgs_per_sec`, `icmp_msgs_burst`: 10,000 in
+    /// 7.x, 1,000 and 50 before). Those who make a router tell it
+    /// ([`IcmpLimits::of`](crate::host::IcmpLimits::of)).
+    pub icmp_msgs: (u32, u32),
     /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
     /// queueing discipline for a node tell it (`cake::Config::roots`).
     pub rounded_roots: bool,
@@ -229,6 +237,8 @@ impl Profile {
             rehash_on_new_label: true,
             socket_hash_chooses_hop: true,
             hard_udp_buffers: true,
+            multipath_heeds_source: true,
+            icmp_msgs: (10_000, 10_000),
             rounded_roots: true,
             ingress_counts_headers: true,
             syn_linear_timeouts: 4,
@@ -250,6 +260,7 @@ impl Profile {
             clocked_compression: false,
             clamp_follows_rcvbuf: false,
             socket_hash_chooses_hop: false,
+            icmp_msgs: (1_000, 50),
             ingress_counts_headers: false,
             ..Self::linux_7()
         }
@@ -277,6 +288,7 @@ impl Profile {
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
             hard_udp_buffers: false,
+            multipath_heeds_source: false,
             rounded_roots: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()

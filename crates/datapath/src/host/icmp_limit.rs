@@ -1,6 +1,7 @@
 //! How many ICMP errors a router sends (`icmpv4_global_allow`, `icmpv4_xrlim_allow`,
 //! `inet_peer_xrlim_allow`, `icmpv6_xrlim_allow`).
 
+use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
 use core::net::IpAddr;
@@ -27,8 +28,10 @@ pub struct IcmpLimits {
 #[derive(Debug)]
 pub(super) struct Limiter {
     pub limits: IcmpLimits,
-    credit: u32,
-    filled_at: Instant,
+    /// What is left; below zero where the last one took more.
+    credit: i64,
+    /// When something was added last.
+    filled_at: Option<Instant>,
     peers: BTreeMap<IpAddr, Bucket>,
     rng: Rng,
 }
@@ -46,9 +49,17 @@ const PEERS: usize = 4_096;
 
 impl Default for IcmpLimits {
     fn default() -> Self {
+        Self::of(&Profile::linux_6_18())
+    }
+}
+
+impl IcmpLimits {
+    /// The defaults of a kernel.
+    pub fn of(profile: &Profile) -> Self {
+        let (msgs_per_sec, msgs_burst) = profile.icmp_msgs;
         Self {
-            msgs_per_sec: 1_000,
-            msgs_burst: 50,
+            msgs_per_sec,
+            msgs_burst,
             ratelimit: Duration::from_millis(1_000),
             ratemask: 6_168,
             ratelimit_v6: Duration::from_millis(100),
@@ -60,13 +71,7 @@ impl Default for IcmpLimits {
 
 impl Limiter {
     pub fn new(limits: IcmpLimits, rng: Rng) -> Self {
-        Self {
-            limits,
-            credit: limits.msgs_burst,
-            filled_at: Instant::ZERO,
-            peers: BTreeMap::new(),
-            rng,
-        }
+        Self { limits, credit: 0, filled_at: None, peers: BTreeMap::new(), rng }
     }
 
     /// Whether an error of this type and code may go to `to` now.
@@ -83,25 +88,32 @@ impl Limiter {
         if !limited {
             return true;
         }
-        self.refill(now);
-        if self.credit == 0 || !self.allow_to(now, timeout, to) {
+        if !self.allow_to_all(now) || !self.allow_to(now, timeout, to) {
             return false;
         }
         // How much is left is nobody's to find out (CVE-2020-25705).
-        self.credit = self.credit.saturating_sub(self.rng.below(3) as u32);
+        self.credit -= self.rng.below(3) as i64;
         true
     }
 
-    fn refill(&mut self, now: Instant) {
-        let since = now.saturating_since(self.filled_at).min(Duration::from_secs(1));
+    /// `icmp_global_allow()`, since Linux 6.12: as long as something is left nothing is added, so that what
+    /// comes between makes no difference; where nothing is, what came since goes on top.
+    fn allow_to_all(&mut self, now: Instant) -> bool {
+        if self.credit > 0 {
+            return true;
+        }
+        let longest = Duration::from_secs(1);
+        let since = self.filled_at.map_or(longest, |at| now.saturating_since(at).min(longest));
         if since < Duration::from_millis(20) {
-            return;
+            return false;
         }
         let more = u64::from(self.limits.msgs_per_sec) * since.as_nanos() / 1_000_000_000;
-        if more > 0 {
-            self.filled_at = now;
-            self.credit = (u64::from(self.credit) + more).min(self.limits.msgs_burst.into()) as u32;
+        if more == 0 {
+            return false;
         }
+        self.filled_at = Some(now);
+        self.credit = (self.credit + more as i64).min(self.limits.msgs_burst.into());
+        true
     }
 
     fn allow_to(&mut self, now: Instant, timeout: Duration, to: IpAddr) -> bool {
@@ -159,6 +171,33 @@ mod tests {
         let to = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
         assert!((0..1_000).all(|_| limiter.allow(at(1), (2, 0), to)));
         assert_eq!((0..20).filter(|_| limiter.allow(at(1), (3, 0), to)).count(), 6);
+    }
+
+    /// As long as something is left nothing is added; then all of the last second at once, though no more than
+    /// a burst. What took more than was left is a debt.
+    #[test]
+    fn nothing_is_added_before_all_is_spent() {
+        let mut limiter = limiter();
+        assert!(limiter.allow_to_all(at(0)), "the first one fills it");
+        assert_eq!(limiter.credit, 50);
+        limiter.credit = 10;
+        assert!(limiter.allow_to_all(at(900)));
+        assert_eq!(limiter.credit, 10);
+        limiter.credit = -1;
+        assert!(limiter.allow_to_all(at(940)));
+        assert_eq!(limiter.credit, 50);
+        limiter.credit = -1;
+        assert!(!limiter.allow_to_all(at(959)));
+        assert!(limiter.allow_to_all(at(960)));
+        assert_eq!(limiter.credit, 19);
+    }
+
+    #[test]
+    fn the_profile_tells_how_many() {
+        let of = |profile| IcmpLimits::of(&profile);
+        assert_eq!(of(Profile::linux_6_18()), IcmpLimits::default());
+        let newest = of(Profile::linux_7());
+        assert_eq!((newest.msgs_per_sec, newest.msgs_burst), (10_000, 10_000));
     }
 
     #[test]
