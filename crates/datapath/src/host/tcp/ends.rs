@@ -64,15 +64,23 @@ impl Host {
         Some(path)
     }
 
-    /// Keeps what a socket has learnt about its path (`update_or_create_fnhe`).
+    /// Keeps what a socket has learnt about its path (`update_or_create_fnhe`). What is known already is kept
+    /// for as long again only once half of its time has passed (`__ip_rt_update_pmtu`).
     #[cold]
     pub(in crate::host) fn keep_path_mtu(&mut self) {
         let Some(learnt) = self.learnt_mtu.take() else { return };
         let (remote, path, now) = *learnt;
         let stack = self.tcp_stack();
         let expires = Sysctl::seconds(stack.defaults.sysctl.mtu_expires);
-        let until = now + Duration::from_secs(expires.into());
-        stack.learnt.get_or_insert_default().path_mtus.insert(remote, (path, until));
+        let lifetime = Duration::from_secs(expires.into());
+        let (until, half) = (now + lifetime, Duration::from_nanos(lifetime.as_nanos() / 2));
+        let paths = &mut stack.learnt.get_or_insert_default().path_mtus;
+        let is_known = paths.get(&remote).is_some_and(|(known, until)| {
+            remote.is_ipv4() && !path.locked && known.bytes == path.bytes && now + half < *until
+        });
+        if !is_known {
+            paths.insert(remote, (path, until));
+        }
     }
 
     /// Fills in what `local` leaves open.
@@ -151,3 +159,32 @@ fn initial_sequence_number(secret: [u64; 2], now: Instant, ends: Ends) -> Seq {
 /// Key of initial sequence numbers: fixed, because a run must repeat; mixed with the host's secret where
 /// it must not.
 const ISN_KEY: (u64, u64) = (0x6163_6b77_7269_6768, 0x7469_6e69_7469_616c);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `__ip_rt_update_pmtu()`, the tests of `rt_pmtu`, `lock` and `dst->expires` at its head.
+    #[test]
+    fn a_path_mtu_that_is_told_again_lasts_longer_in_its_second_half_only() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let known = |remote: &str, told: [(u64, u32, bool); 2], then| {
+            let (mut host, remote) = (Host::new(), remote.parse().expect("an address"));
+            for (secs, bytes, locked) in told {
+                host.learnt_mtu = Some(Box::new((remote, PathMtu { bytes, locked }, at(secs))));
+                host.keep_path_mtu();
+            }
+            host.path_mtu(at(then), remote).is_some()
+        };
+        for (remote, told, expected) in [
+            ("10.0.0.1", [(0, 1_400, false), (300, 1_400, false)], true),
+            ("10.0.0.1", [(0, 1_400, false), (299, 1_400, false)], false),
+            ("10.0.0.1", [(0, 1_400, false), (299, 1_300, false)], true),
+            ("10.0.0.1", [(0, 552, true), (299, 552, true)], true),
+            ("fd00::1", [(0, 1_400, false), (299, 1_400, false)], true),
+        ] {
+            assert!(known(remote, told, 599));
+            assert_eq!(known(remote, told, 650), expected, "{remote} {told:?}");
+        }
+    }
+}
