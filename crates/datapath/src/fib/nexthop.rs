@@ -404,7 +404,7 @@ mod tests {
     /// on a 6.18 kernel.
     #[test]
     fn ipv6_uses_the_bucket_of_a_group_of_one_and_ipv4_does_not() {
-        for (prefix, dst, idle) in [("10.0.0.0/8", "10.0.0.1", 8), ("fd00::/8", "fd00::1", 1)] {
+        for (prefix, dst, idle) in [("10.0.0.0/8", "10.0.0.1", 5), ("fd00::/8", "fd00::1", 1)] {
             let mut fib = hops();
             fib.add_object(at(0), 9, resilient(&[(1, 1)], 3, 0)).unwrap();
             fib.add(Route::object(prefix.parse::<Prefix>().unwrap(), 9)).unwrap();

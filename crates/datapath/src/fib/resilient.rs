@@ -55,8 +55,10 @@ pub struct BucketInfo {
 struct Bucket {
     /// Owner; [`NOBODY`] at first.
     id: u32,
-    /// When it was last used, in ns; counts from [`EPOCH`] so that it can lie before time zero.
+    /// When it was last used, in ns.
     used: AtomicU64,
+    /// When it came to its owner, in ns. As long as it has not been used since, it is idle.
+    migrated: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +70,8 @@ struct Account {
 
 const NOBODY: u32 = 0;
 
-/// Added to every stored time: a bucket that just moved counts as idle since "now − idle timer",
-/// which may be before the driver's epoch.
-const EPOCH: u64 = 1 << 62;
+/// Upkeep comes round no sooner than this (`NH_RES_UPKEEP_DW_MINIMUM_INTERVAL`).
+const UPKEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Default for ResilientConfig {
     /// The kernel's defaults.
@@ -85,8 +86,8 @@ impl Default for ResilientConfig {
 
 impl Clone for Bucket {
     fn clone(&self) -> Self {
-        let Self { id, used } = self;
-        Self { id: *id, used: AtomicU64::new(used.load(Ordering::Relaxed)) }
+        let Self { id, used, migrated } = self;
+        Self { id: *id, used: AtomicU64::new(used.load(Ordering::Relaxed)), migrated: *migrated }
     }
 }
 
@@ -94,7 +95,7 @@ impl Resilient {
     /// A table in which the members have taken their shares.
     pub fn new(now: Instant, config: ResilientConfig, members: &[Member]) -> Self {
         assert!(config.buckets > 0, "a resilient group needs a bucket");
-        let bucket = |_| Bucket { id: NOBODY, used: AtomicU64::new(0) };
+        let bucket = |_| Bucket { id: NOBODY, used: AtomicU64::new(0), migrated: 0 };
         let mut table = Self {
             config,
             buckets: (0..config.buckets).map(bucket).collect(),
@@ -144,7 +145,7 @@ impl Resilient {
     pub fn select(&self, hash: u32, now: Option<Instant>) -> Option<u32> {
         let bucket = &self.buckets[((hash >> 1) % self.buckets.len() as u32) as usize];
         if let Some(now) = now {
-            bucket.used.store(now.as_nanos() + EPOCH, Ordering::Relaxed);
+            bucket.used.store(now.as_nanos(), Ordering::Relaxed);
         }
         (bucket.id != NOBODY).then_some(bucket.id)
     }
@@ -164,7 +165,7 @@ impl Resilient {
         (0..).zip(&self.buckets).map(move |(index, bucket)| BucketInfo {
             index,
             idle_time: Duration::from_nanos(
-                (now.as_nanos() + EPOCH).saturating_sub(bucket.used.load(Ordering::Relaxed)),
+                now.as_nanos().saturating_sub(bucket.used.load(Ordering::Relaxed)),
             ),
             id: bucket.id,
         })
@@ -201,10 +202,11 @@ impl Resilient {
         }
         let used = bucket.used.load(Ordering::Relaxed);
         let idle_at = used.saturating_add(self.config.idle_timer.as_nanos());
-        if forced || now.as_nanos() + EPOCH >= idle_at {
+        // Not used since it has moved: it may move again at once (`nh_res_bucket_idle_point`).
+        if forced || used == bucket.migrated || now.as_nanos() >= idle_at {
             return true;
         }
-        self.wake_no_later_than(Instant::from_nanos(idle_at - EPOCH));
+        self.wake_no_later_than(Instant::from_nanos(idle_at));
         false
     }
 
@@ -215,9 +217,8 @@ impl Resilient {
         }
         self.accounts[taker].holds += 1;
         bucket.id = self.accounts[taker].member.id;
-        // Nobody has used it since: it may move again at once.
-        let idle_since = now.as_nanos() + EPOCH - self.config.idle_timer.as_nanos();
-        bucket.used.store(idle_since, Ordering::Relaxed);
+        bucket.migrated = now.as_nanos();
+        bucket.used.store(bucket.migrated, Ordering::Relaxed);
     }
 
     fn note_balance(&mut self, now: Instant) {
@@ -230,6 +231,8 @@ impl Resilient {
         if self.config.unbalanced_timer > Duration::ZERO {
             self.wake_no_later_than(since + self.config.unbalanced_timer);
         }
+        let earliest = now + UPKEEP_INTERVAL;
+        self.wake_at = self.wake_at.map(|wake| wake.max(earliest));
     }
 
     fn wake_no_later_than(&mut self, at: Instant) {
@@ -310,6 +313,39 @@ mod tests {
         touch_all(&table, at(6));
         table.set_members(at(7), &members(&[(1, 1), (2, 1)]));
         assert_eq!(owners(&table), [2, 2, 1, 1], "buckets of a lost member move at once");
+    }
+
+    /// As Linux 6.18 was seen to do: buckets are new when they come to their owner, and idle until they are
+    /// used, whatever the idle timer becomes meanwhile.
+    #[test]
+    fn a_bucket_is_idle_until_its_first_use() {
+        let mut table = Resilient::new(at(7), config(4, 2, 0), &members(&[(1, 1), (2, 1)]));
+        let idle = |table: &Resilient, now| -> Vec<u64> {
+            table
+                .buckets(at(now))
+                .map(|bucket| bucket.idle_time.as_nanos() / 1_000_000_000)
+                .collect()
+        };
+        assert_eq!(idle(&table, 7), [0; 4]);
+        assert_eq!(idle(&table, 8), [1; 4]);
+        table.select(2 << 1, Some(at(8)));
+        table.set_timers(Duration::from_secs(300), Duration::ZERO);
+        table.set_members(at(9), &members(&[(1, 1), (2, 1), (3, 2)]));
+        assert_eq!((owners(&table), idle(&table, 9)), (vec![3, 2, 1, 3], vec![0, 2, 1, 0]));
+    }
+
+    /// `nh_res_table_upkeep()` comes round half a second after the last time at the earliest.
+    #[test]
+    fn upkeep_keeps_its_distance() {
+        let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut table = Resilient::new(at(0), config(4, 1, 0), &members(&[(1, 1), (2, 1)]));
+        for bucket in 0..4 {
+            table.select(bucket << 1, Some(ms(1 + 100 * u64::from(bucket))));
+        }
+        table.set_members(ms(900), &members(&[(1, 1), (2, 1), (3, 2)]));
+        assert_eq!((owners(&table), table.wake_at()), (vec![2, 2, 1, 1], Some(ms(1_400))));
+        table.upkeep(ms(1_400));
+        assert_eq!((owners(&table), table.wake_at()), (vec![3, 2, 3, 1], None));
     }
 
     /// As Linux 6.18 was seen to do with all buckets in constant use: the clock of imbalance runs

@@ -20,9 +20,10 @@ pub struct Groups {
 #[derive(Clone, Debug)]
 struct Table {
     owners: Vec<u32>,
-    /// Since when nobody has used each bucket, in ns: one that moves counts as unused for the idle timer
-    /// that there was then (`nh_res_bucket_set_idle`).
+    /// Since when nobody has used each bucket, in ns.
     idle_since: Vec<i64>,
+    /// When each came to its owner, in ns; idle until it is used (`nh_res_bucket_idle_point`).
+    moved_at: Vec<i64>,
     unbalanced_since: Option<Instant>,
 }
 
@@ -46,7 +47,7 @@ impl Groups {
                 .filter(|member| model.object_serves(fib, member.id))
                 .collect();
             let old = self.tables.get(&id).filter(|old| old.owners.len() == buckets(config));
-            let table = Table::of(fib, object, id, config, now, old)
+            let table = Table::of(fib, object, id, now, old)
                 .and_then(|table| {
                     table.check_moves(&serving, config, now, old)?;
                     table.check_rest(object, &serving, config, now)?;
@@ -66,17 +67,18 @@ impl Table {
         fib: &Fib,
         object: &Object,
         id: u32,
-        config: &ResilientConfig,
         now: Instant,
         old: Option<&Self>,
     ) -> Result<Self, String> {
         let buckets: Vec<_> = fib.buckets(now, id).into_iter().flatten().collect();
         let owners: Vec<u32> = buckets.iter().map(|bucket| bucket.id).collect();
         let kept = |index: usize| old.filter(|old| old.owners[index] == owners[index]);
-        let moved = nanos(now) - config.idle_timer.as_nanos() as i64;
-        let idle_since: Vec<i64> = (0..owners.len())
-            .map(|index| kept(index).map_or(moved, |old| old.idle_since[index]))
-            .collect();
+        let kept_time = |times: fn(&Self) -> &[i64]| -> Vec<i64> {
+            let time = |index: usize| kept(index).map_or(nanos(now), |old| times(old)[index]);
+            (0..owners.len()).map(time).collect()
+        };
+        let idle_since = kept_time(|old| &old.idle_since);
+        let moved_at = kept_time(|old| &old.moved_at);
         for (bucket, since) in buckets.iter().zip(&idle_since) {
             let idle = (nanos(now) - since) as u64;
             if bucket.id != 0 && bucket.idle_time.as_nanos() != idle {
@@ -84,7 +86,14 @@ impl Table {
             }
         }
         let unbalanced_since = object.resilient().and_then(Resilient::unbalanced_since);
-        Ok(Self { owners, idle_since, unbalanced_since })
+        Ok(Self { owners, idle_since, moved_at, unbalanced_since })
+    }
+
+    /// When a bucket becomes idle, or became so, in ns.
+    fn idle_at(&self, index: usize, config: &ResilientConfig) -> i64 {
+        let since = self.idle_since[index];
+        let unused = since == self.moved_at[index];
+        if unused { since } else { since + config.idle_timer.as_nanos() as i64 }
     }
 
     /// A bucket leaves a member that is in service only when nobody has used it for the idle timer, or
@@ -102,7 +111,7 @@ impl Table {
         for (index, (before, after)) in old.owners.iter().zip(&self.owners).enumerate() {
             let stays = serving.iter().any(|member| member.id == *before);
             let since = old.idle_since[index];
-            let idle = since + config.idle_timer.as_nanos() as i64 <= nanos(now);
+            let idle = old.idle_at(index, config) <= nanos(now);
             if before != after && stays && !idle && !forced {
                 return Err(format!(
                     "bucket {index} went from {before} to {after} though idle only since {since} ns"
@@ -141,13 +150,14 @@ impl Table {
             let at = serving.iter().position(|member| member.id == owner);
             at.is_some_and(|at| holds[at] > wants[at])
         };
-        let owners = self.owners.iter().zip(&self.idle_since);
-        let next = owners
-            .filter(|(owner, _)| has_too_many(**owner))
-            .map(|(_, since)| since + config.idle_timer.as_nanos() as i64)
+        let next = (0..self.owners.len())
+            .filter(|&index| has_too_many(self.owners[index]))
+            .map(|index| self.idle_at(index, config))
             .min();
         let wake = object.resilient().and_then(Resilient::wake_at).map(nanos);
-        if next.is_some_and(|next| next <= nanos(now) || wake.is_none_or(|wake| wake > next)) {
+        // Upkeep may be half a second away, whatever comes before.
+        let late = |next: i64| next.max(nanos(now) + 500_000_000);
+        if next.is_some_and(|next| wake.is_none_or(|wake| wake > late(next))) {
             return Err(format!("a bucket may move at {next:?}, now {now:?}, wake-up {wake:?}"));
         }
         Ok(())
