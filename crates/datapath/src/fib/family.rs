@@ -225,17 +225,24 @@ impl<K: Address> Table<K> {
             if list == NONE {
                 return LookupResult::Nothing;
             }
-            if let Some(verdict) = self.pick(infos, key, list, 0, &good) {
+            if let Pick::Verdict(verdict) = self.pick(infos, key, list, 0, &good) {
                 return verdict;
             }
         }
         let mut at = self.trie.longest(dst);
         while let Some(list) = at.value() {
             let prefix_len = at.prefix_len().unwrap_or(0);
-            if let Some(verdict) = self.pick(infos, key, list, prefix_len, &good) {
-                return verdict;
+            match self.pick(infos, key, list, prefix_len, &good) {
+                Pick::Verdict(verdict) => return verdict,
+                Pick::Nothing => at = at.shorter(),
+                Pick::Miss => {
+                    let leaf = dst.masked(prefix_len);
+                    at = at.shorter();
+                    while at.prefix_len().is_some_and(|len| dst.masked(len) == leaf) {
+                        at = at.shorter();
+                    }
+                }
             }
-            at = at.shorter();
         }
         LookupResult::Nothing
     }
@@ -249,22 +256,36 @@ impl<K: Address> Table<K> {
         list: u32,
         prefix_len: u8,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Option<LookupResult<'a>> {
+    ) -> Pick<'a> {
         for alias in self.list(list) {
             if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
                 continue;
             }
             if alias.kind.is_refusal() {
-                return Some(LookupResult::Refuse(alias.kind));
+                return Pick::Verdict(LookupResult::Refuse(alias.kind));
             }
             let info = infos.get(alias.info);
             if good(alias, info) {
                 let found = Found { table: self.id, prefix_len, alias, info, rule: 0 };
-                return Some(LookupResult::Route(found));
+                return Pick::Verdict(LookupResult::Route(found));
+            }
+            if !info.shared.v6 && info.object().is_some() {
+                return Pick::Miss;
             }
         }
-        None
+        Pick::Nothing
     }
+}
+
+/// What the routes of a prefix say.
+enum Pick<'a> {
+    Verdict(LookupResult<'a>),
+    /// None of them serves: the next shorter prefix is asked.
+    Nothing,
+    /// An IPv4 object has no next hop that serves. Neither other routes of the prefix are asked then nor those
+    /// of shorter prefixes that begin at the same address, as they lie in one leaf of the kernel's trie
+    /// (`goto miss` in `fib_table_lookup`).
+    Miss,
 }
 
 /// The first path in service, over the port that is demanded (`fib_lookup_good_nhc`).

@@ -18,14 +18,19 @@ impl Fib {
         self.links.get(usize::from(port)).copied().unwrap_or_default()
     }
 
-    /// Changes the state of an interface; every route over it is cut anew at once.
+    /// Changes the state of an interface; every route over it is cut anew at once. Where it loses its
+    /// carrier while it is up, next-hop objects over it are deleted, as the kernel does whatever its sysctls
+    /// say: nothing but `ip nexthop` brings them back.
     pub fn set_link(&mut self, now: Instant, port: u16, link: LinkState) {
         if self.links.len() <= usize::from(port) {
             let mut links = core::mem::take(&mut self.links).into_vec();
             links.resize(usize::from(port) + 1, LinkState::default());
             self.links = links.into();
         }
-        self.links[usize::from(port)] = link;
+        let was = core::mem::replace(&mut self.links[usize::from(port)], link);
+        if was.up && was.carrier && link.up && !link.carrier {
+            self.flush_objects(now, port);
+        }
         let links = &self.links;
         for (v6, paths) in self.infos.each_paths() {
             if paths.paths().iter().any(|path| path.hop.port == port) {
@@ -106,6 +111,14 @@ impl Fib {
         Ok(())
     }
 
+    /// Deletes the objects over an interface (`nexthop_flush_dev`): `NETDEV_CHANGE` without a carrier asks for
+    /// it (`nh_netdev_event`). Blackholes are over none.
+    fn flush_objects(&mut self, now: Instant, port: u16) {
+        for id in self.objects.over(port) {
+            self.delete_object(now, id).expect("the object was just listed");
+        }
+    }
+
     /// All next-hop objects in order of their numbers.
     pub fn objects(&self) -> &Objects {
         &self.objects
@@ -128,7 +141,8 @@ impl Fib {
 
     /// Tells whether a next router answers (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
     pub fn set_neighbour(&mut self, hop: Hop, reachable: bool) {
-        let mut known = core::mem::take(&mut self.unreachable).into_vec();
+        let told = self.told.get_or_insert_default();
+        let mut known = core::mem::take(&mut told.unreachable).into_vec();
         match (known.binary_search(&hop), reachable) {
             (Ok(at), true) => {
                 known.remove(at);
@@ -136,13 +150,15 @@ impl Fib {
             (Err(at), false) => known.insert(at, hop),
             _ => {}
         }
-        self.unreachable = known.into();
+        told.unreachable = known.into();
     }
 }
 
-/// Gives a path of an object the state of its interface; its family is that of its gateway.
+/// Gives a path of an object the state of its interface. None lies over one without a carrier in the kernel;
+/// here one that was kept while the interface was down waits for both.
 fn apply_link_of_object(links: &[LinkState], path: &mut Path) {
     apply_link(links, matches!(path.hop.gateway, Some(IpAddr::V6(_))), path);
+    path.usable = !path.dead && !path.linkdown;
 }
 
 /// Gives a path the state of its interface. Whether a missing carrier counts is for the family of the

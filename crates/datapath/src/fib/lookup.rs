@@ -7,7 +7,7 @@ use super::info::Info;
 use super::key::{Decision, Hop, RouteKey};
 use super::multipath::{Path, PathSet};
 use super::nexthop::{Object, ObjectConfig};
-use super::route::{Algorithm, Prefix, Route, RouteType, TableId, Target};
+use super::route::{Algorithm, Prefix, Route, RouteType, Target};
 use super::rules::Rule;
 use super::source::{self, Own};
 use super::table::Alias;
@@ -281,8 +281,8 @@ impl Fib {
         paths.by_hash(self.hash(&flow())).filter(there).or(first)
     }
 
-    /// Today's choice. IPv4 alone heeds neighbour state here, and sends what is made here from the
-    /// interface that owns the source address, if one of the next hops lies on it.
+    /// Today's choice (`fib_select_multipath`). IPv4 alone heeds neighbour state here, and sends what is
+    /// made here by next hops that would have given it the source that it has, if there are any.
     fn by_policy<'a>(
         &self,
         key: &RouteKey,
@@ -290,23 +290,18 @@ impl Fib {
         flow: &HashInput,
     ) -> Option<&'a Path> {
         let hash = self.hash(flow);
-        let IpAddr::V4(src) = key.src else { return paths.by_hash(hash) };
-        let heed = self.settings.use_neigh && !self.unreachable.is_empty();
+        if key.src.is_ipv6() {
+            return paths.by_hash(hash);
+        }
+        let heed = self.settings.use_neigh && self.told.is_some();
         let good = |path: &Path| !heed || self.is_reachable(path);
-        if key.iif.is_none()
-            && let Some(owner) = self.owner(src.to_bits())
-            && paths.paths().iter().any(|p| p.hop.port == owner && p.usable && good(p))
-        {
-            return paths.by_hash_among(hash, |path| path.hop.port == owner && good(path));
+        if key.iif.is_none() && self.may_be_of_one_hop(key.src) {
+            let wanted = |path: &Path| good(path) && self.saddr(path.hop) == Some(key.src);
+            if paths.paths().iter().any(|path| path.usable && wanted(path)) {
+                return paths.by_hash_among(hash, wanted);
+            }
         }
         if heed { paths.by_hash_among(hash, good) } else { paths.by_hash(hash) }
-    }
-
-    /// The interface that has this address.
-    fn owner(&self, addr: u32) -> Option<u16> {
-        let mut routes = self.v4.table(TableId::LOCAL)?.exact(addr, 32);
-        let alias = routes.find(|alias| alias.kind == RouteType::Local)?;
-        Some(self.infos.get(alias.info).paths.paths().first()?.hop.port)
     }
 
     /// One of the next hops of an object.
@@ -334,7 +329,8 @@ impl Fib {
     }
 
     fn is_reachable(&self, path: &Path) -> bool {
-        self.unreachable.binary_search(&path.hop).is_err()
+        let told = self.told.as_ref();
+        told.is_none_or(|told| told.unreachable.binary_search(&path.hop).is_err())
     }
 
     /// The source that a packet made here takes if it has none: the route's preferred one, or one of

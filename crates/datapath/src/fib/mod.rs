@@ -45,6 +45,7 @@ pub use state::{Hashed, LinkState, Settings};
 use family::Family;
 use info::Infos;
 use nexthop::Objects;
+use source::Own;
 use table::{Address, Table};
 
 /// Bits of the TOS byte that routes and rules look at (`INET_DSCP_LEGACY_TOS_MASK`).
@@ -72,8 +73,17 @@ pub struct Fib {
     settings: Settings,
     /// By port; ports beyond the end are up.
     links: Box<[LinkState]>,
+    /// What few nodes were told of.
+    told: Option<Box<Told>>,
+}
+
+/// What is known besides routes, of few nodes: most have one address, and hear nothing of neighbours.
+#[derive(Clone, Debug, Default)]
+struct Told {
     /// Next routers known to be unreachable, sorted.
     unreachable: Box<[Hop]>,
+    /// IPv4 addresses of this node ([`Fib::set_addresses`]), if there are several.
+    own: Box<[Own]>,
 }
 
 impl Default for Fib {
@@ -92,7 +102,7 @@ impl Fib {
             objects: Objects::default(),
             settings: Settings::default(),
             links: Box::default(),
-            unreachable: Box::default(),
+            told: None,
         }
     }
 

@@ -108,6 +108,12 @@ impl Objects {
         self.by_id.iter().map(|(&id, object)| (id, object))
     }
 
+    /// The numbers of the single objects over an interface.
+    pub(super) fn over(&self, port: u16) -> Vec<u32> {
+        let over = |object: &Object| matches!(&object.config, ObjectConfig::Hop(hop) if hop.hop.port == port);
+        self.iter().filter(|(_, object)| over(object)).map(|(id, _)| id).collect()
+    }
+
     /// The lowest number that is free.
     pub fn free_id(&self) -> u32 {
         (1..=u32::MAX).find(|id| !self.by_id.contains_key(id)).expect("fewer than 2³² objects")

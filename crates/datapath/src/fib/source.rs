@@ -1,5 +1,6 @@
 //! The source address of what is made here and was given none.
 
+use super::{Fib, Hop};
 use core::cmp::Reverse;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,6 +13,35 @@ pub struct Own {
     pub addr: IpAddr,
     /// Length of its prefix in bits.
     pub len: u8,
+}
+
+impl Fib {
+    /// Tells the node's addresses, port by port and each port's in the kernel's order. Of a route's IPv4 next
+    /// hops those are preferred which would give a packet made here the source that it has; a single address
+    /// makes no difference, and is not kept.
+    pub fn set_addresses(&mut self, own: impl Iterator<Item = Own> + Clone) {
+        let v4 = own.filter(|own| own.addr.is_ipv4());
+        let own: Box<[Own]> =
+            if v4.clone().nth(1).is_some() { v4.collect() } else { Box::default() };
+        if !own.is_empty() || self.told.is_some() {
+            self.told.get_or_insert_default().own = own;
+        }
+    }
+
+    /// Whether a packet made here might have its source from one next hop and not from another.
+    pub(super) fn may_be_of_one_hop(&self, src: IpAddr) -> bool {
+        self.settings.heeds_source && self.own().iter().any(|own| own.addr == src)
+    }
+
+    /// The source that a next hop gives to what has none (`nh_saddr`, `fib_info_update_nhc_saddr`). The kernel
+    /// works it out when the route is added, and seldom again; here it follows the addresses.
+    pub(super) fn saddr(&self, hop: Hop) -> Option<IpAddr> {
+        select_v4(self.own().iter().copied(), hop.port, hop.gateway).map(IpAddr::V4)
+    }
+
+    fn own(&self) -> &[Own] {
+        self.told.as_ref().map_or(&[], |told| &told.own)
+    }
 }
 
 /// The address that packets for `dst` take which leave by `port`, the next router there being

@@ -268,16 +268,150 @@ fn objects_and_groups_carry_routes() {
     assert_eq!((fib.len(), fib.objects().iter().count()), (1, 1));
 }
 
+/// As `ip route get … from …` of Linux 6.18 was seen to answer: a hop is preferred for the one address that
+/// it gives as a source, not for others of its interface (`nh_saddr` in `fib_select_multipath`).
 #[test]
-fn a_source_address_prefers_its_own_interface() {
+fn a_source_prefers_the_hops_that_give_it() {
     let mut fib = Fib::new();
-    fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
-    fib.add(Route::local(ip("10.0.2.1"), 2)).unwrap();
-    for host in 0..50 {
-        let dst = IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
-        let made_here = RouteKey { dst, src: ip("10.0.2.1"), ..key("0.0.0.0") };
-        assert_eq!(fib.lookup(&made_here), to(2, "10.0.2.2"));
+    let hops = |first: &str, second: &str| {
+        vec![NextHop::new(1, first.parse().ok()), NextHop::new(2, second.parse().ok())]
+    };
+    fib.add(Route::new(net("198.18.0.0/16"), hops("10.0.1.2", "10.0.2.2"))).unwrap();
+    fib.add(Route::new(net("198.19.0.0/16"), hops("", ""))).unwrap();
+    fib.add(Route::new(net("198.20.0.0/16"), hops("10.77.0.7", "10.0.2.2"))).unwrap();
+    let own = |port, addr, len| Own { port, addr: ip(addr), len };
+    let addresses = [
+        own(0, "10.9.9.9", 32),
+        own(1, "10.0.1.1", 24),
+        own(1, "10.0.1.5", 24),
+        own(1, "10.77.0.1", 24),
+        own(2, "10.0.2.1", 24),
+    ];
+    fib.set_addresses(addresses.into_iter());
+    let on_one = |fib: &Fib, net: u32, src: &str| {
+        let made_here = |host| RouteKey {
+            dst: IpAddr::V4(Ipv4Addr::from_bits(net + host)),
+            src: ip(src),
+            ..key("0.0.0.0")
+        };
+        let port = |host| match fib.lookup(&made_here(host)) {
+            Decision::Forward(hop) => hop.port,
+            other => panic!("{other:?}"),
+        };
+        (0..100).filter(|host| port(*host) == 1).count()
+    };
+    let some = 30..=70;
+    for (net, src, expected) in [
+        (0xc612_0000, "10.0.1.1", 100..=100),
+        (0xc612_0000, "10.0.1.5", some.clone()),
+        (0xc612_0000, "10.77.0.1", some.clone()),
+        (0xc612_0000, "10.0.2.1", 0..=0),
+        (0xc612_0000, "10.9.9.9", some.clone()),
+        (0xc613_0000, "10.0.1.1", 100..=100),
+        (0xc613_0000, "10.77.0.1", some.clone()),
+        (0xc613_0000, "10.0.2.1", 0..=0),
+        (0xc614_0000, "10.0.1.1", some.clone()),
+        (0xc614_0000, "10.77.0.1", 100..=100),
+        (0xc614_0000, "10.0.2.1", 0..=0),
+    ] {
+        let there = on_one(&fib, net, src);
+        assert!(expected.contains(&there), "{net:x} {src}: {there}");
     }
+    fib.set_addresses([addresses[2], addresses[4]].into_iter());
+    assert_eq!(on_one(&fib, 0xc612_0000, "10.0.1.5"), 100, "it follows the addresses");
+    fib.set_addresses(addresses.into_iter());
+    fib.set_settings(Settings { heeds_source: false, ..Settings::default() });
+    assert!(some.contains(&on_one(&fib, 0xc612_0000, "10.0.1.1")), "before Linux 6.16");
+}
+
+/// `nh_netdev_event`: what Linux 6.18 was seen to do when a carrier is lost, whatever
+/// `ignore_routes_with_linkdown` says. The carrier brings nothing back.
+#[test]
+fn objects_go_with_the_carrier_of_their_interface() {
+    let now = Instant::ZERO;
+    let mut fib = Fib::new();
+    let [one, two] = two_hops().try_into().unwrap();
+    let v6 = NextHop::new(1, Some(ip("fe80::2")));
+    for (id, hop) in [(1, one), (2, two), (3, NextHop::new(1, None)), (5, v6)] {
+        fib.add_object(now, id, ObjectConfig::Hop(hop)).unwrap();
+    }
+    fib.add_object(now, 4, ObjectConfig::Blackhole).unwrap();
+    let members = |ids: &[u32]| ids.iter().map(|&id| resilient::Member { id, weight: 1 }).collect();
+    fib.add_object(now, 10, ObjectConfig::Group(members(&[1, 2]))).unwrap();
+    fib.add_object(now, 11, ObjectConfig::Group(members(&[1, 3]))).unwrap();
+    let config = resilient::ResilientConfig { buckets: 4, ..Default::default() };
+    fib.add_object(now, 12, ObjectConfig::Resilient(members(&[1, 2]), config)).unwrap();
+    for (prefix, id) in [
+        ("30.0.0.0/8", 1),
+        ("31.0.0.0/8", 10),
+        ("32.0.0.0/8", 11),
+        ("33.0.0.0/8", 12),
+        ("fd77::/64", 5),
+    ] {
+        fib.add(Route::object(net(prefix), id)).unwrap();
+    }
+    fib.add(Route::via(net("40.0.0.0/8"), 1, ip("10.0.1.2"))).unwrap();
+    let state = |fib: &Fib| {
+        let ids: Vec<u32> = fib.objects().iter().map(|(id, _)| id).collect();
+        let prefixes: Vec<String> =
+            fib.routes().iter().map(|route| route.prefix.to_string()).collect();
+        (ids, prefixes.join(" "))
+    };
+    fib.set_link(now, 1, LinkState { up: false, carrier: false, ..LinkState::default() });
+    fib.set_link(now, 1, LinkState { carrier: false, ..LinkState::default() });
+    assert_eq!(fib.lookup(&key("30.0.0.1")), Decision::NoRoute, "not without a carrier");
+    fib.set_link(now, 1, LinkState::default());
+    assert_eq!(state(&fib).0, [1, 2, 3, 4, 5, 10, 11, 12], "a link that is down keeps them");
+    assert_eq!(fib.lookup(&key("30.0.0.1")), to(1, "10.0.1.2"));
+    let left = (vec![2, 4, 10, 12], "31.0.0.0/8 33.0.0.0/8 40.0.0.0/8".to_owned());
+    fib.set_link(now, 1, LinkState { carrier: false, ..LinkState::default() });
+    assert_eq!(state(&fib), left);
+    assert!(fib.buckets(now, 12).unwrap().all(|bucket| bucket.id == 2));
+    fib.set_link(now, 1, LinkState::default());
+    assert_eq!(state(&fib), left);
+    assert_eq!(fib.lookup(&key("40.0.0.1")), to(1, "10.0.1.2"));
+}
+
+/// `goto miss` in `fib_table_lookup`, seen on Linux 6.18 by `ip route get … oif …`: where an object has no
+/// next hop that serves, neither other routes of the prefix are asked nor those that begin at its address.
+#[test]
+fn an_ipv4_object_that_cannot_serve_ends_its_leaf() {
+    let mut fib = Fib::new();
+    fib.add_object(Instant::ZERO, 1, ObjectConfig::Hop(two_hops()[0])).unwrap();
+    fib.add_object(Instant::ZERO, 2, ObjectConfig::Hop(NextHop::new(1, Some(ip("fd00:1::2")))))
+        .unwrap();
+    let over_2 = |prefix: &str| Route::via(net(prefix), 2, ip("10.0.2.9"));
+    fib.add(Route::via(Prefix::DEFAULT_V4, 2, ip("10.0.2.8"))).unwrap();
+    fib.add(Route::object(net("8.0.0.0/8"), 1).metric(100)).unwrap();
+    fib.add(over_2("8.0.0.0/8").metric(200)).unwrap();
+    fib.add(Route::object(net("11.0.0.0/8"), 1).tos(0x10)).unwrap();
+    fib.add(over_2("11.0.0.0/8")).unwrap();
+    fib.add(Route::object(net("12.0.0.0/8"), 1).metric(100)).unwrap();
+    fib.add(Route::refusal(net("12.0.0.0/8"), RouteType::Prohibit).metric(200)).unwrap();
+    fib.add(Route::object(net("20.0.0.0/16"), 1)).unwrap();
+    fib.add(over_2("20.0.0.0/8")).unwrap();
+    fib.add(Route::object(net("21.1.0.0/16"), 1)).unwrap();
+    fib.add(over_2("21.0.0.0/8")).unwrap();
+    fib.add(Route::object(net("fd99::/64"), 2).metric(100)).unwrap();
+    fib.add(Route::via(net("fd99::/64"), 2, ip("fd00:2::2")).metric(200)).unwrap();
+    let ask = |fib: &Fib, dst: &str, tos| {
+        fib.lookup(&RouteKey { oif: Some(2), tos, ..RouteKey::to(ip(dst)) })
+    };
+    for (dst, tos, expected) in [
+        ("8.0.0.1", 0, "10.0.2.8"),
+        ("11.0.0.1", 0x10, "10.0.2.8"),
+        ("11.0.0.1", 0, "10.0.2.9"),
+        ("12.0.0.1", 0, "10.0.2.8"),
+        ("20.0.0.5", 0, "10.0.2.8"),
+        ("20.1.0.5", 0, "10.0.2.9"),
+        ("21.1.0.5", 0, "10.0.2.9"),
+        ("fd99::1", 0, "fd00:2::2"),
+    ] {
+        assert_eq!(ask(&fib, dst, tos), to(2, expected), "{dst} {tos}");
+    }
+    fib.add(Route::object(net("0.0.0.0/1"), 1)).unwrap();
+    assert_eq!(ask(&fib, "22.0.0.5", 0), Decision::NoRoute, "a leaf with the default route");
+    assert_eq!(ask(&fib, "130.0.0.5", 0), to(2, "10.0.2.8"));
 }
 
 /// Linux 6.18, `ip -6 route get … from … oif …`: an interface binds as long as the source is open.

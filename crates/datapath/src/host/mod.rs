@@ -187,6 +187,8 @@ impl Host {
             self.reserve_ports(1);
         }
         self.ports.push(HostPort::new(config));
+        // The FIB alone: no route has changed.
+        self.fib.set_addresses(own_addresses(&self.ports));
         Port(index)
     }
 
@@ -319,10 +321,7 @@ impl Host {
     /// The source of what is sent to `remote` from a socket without an address (see
     /// [`Fib::source`]).
     pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
-        let own = self.ports.iter().zip(0..).flat_map(|(device, port)| {
-            device.config.addresses.iter().map(move |&(addr, len)| Own { port, addr, len })
-        });
-        self.fib.source(&crate::fib::RouteKey::to(remote), own)
+        self.fib.source(&crate::fib::RouteKey::to(remote), own_addresses(&self.ports))
     }
 
     /// Says that a socket has become ready for something.
@@ -336,6 +335,13 @@ impl Host {
     fn drop_packet(&mut self, reason: Reason, packet: Packet) {
         self.out.dropped.push((reason, packet));
     }
+}
+
+/// The addresses of all ports.
+fn own_addresses(ports: &[HostPort]) -> impl Iterator<Item = Own> + Clone {
+    ports.iter().zip(0..).flat_map(|(device, port)| {
+        device.config.addresses.iter().map(move |&(addr, len)| Own { port, addr, len })
+    })
 }
 
 /// The interface of routes to the host itself, which no port has.

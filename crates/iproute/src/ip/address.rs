@@ -49,6 +49,7 @@ impl Ip {
         self.devices.add_address(port, addr, len);
         Ok(String::new())
     }
+        self.fib.set_addresses(self.devices.own());
 
     fn address_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let family = options.family();

@@ -102,6 +102,7 @@ pub fn import_onto(
     for body in of(RTM_NEWADDR) {
         add_address(&mut ip, &numbers, body)?;
     }
+    ip.fib.set_addresses(ip.devices.own());
     let mut objects = Vec::new();
     for body in of(RTM_NEWNEXTHOP) {
         let object = netlink::decode_object(body, &numbers);

@@ -254,15 +254,12 @@ impl Ip {
     }
 
     /// The kernel deletes a next-hop object, or takes it out of its groups, when its device goes down
-    /// (`nexthop_flush_dev`). Here it stays, for it is a line of a file, but no route is added by it
+    /// or loses its carrier (`nexthop_flush_dev`). Here it stays, for it is a line of a file, but no route is added by it
     /// (`nexthop_find_by_id` in `fib_create_info`).
     fn refuse_dead_object(&self, id: u32) -> IpResult<()> {
         let Some(object) = self.fib.objects().get(id) else { return Ok(()) };
         let paths = object.paths().paths();
-        if !object.is_blackhole()
-            && !paths.is_empty()
-            && paths.iter().all(|path| !self.fib.link(path.hop.port).up)
-        {
+        if !object.is_blackhole() && !paths.is_empty() && paths.iter().all(|path| !path.usable) {
             return Err(FibError::NoSuchObject.into());
         }
         Ok(())

@@ -50,13 +50,24 @@ impl Ip {
                     );
                 }
             }
+            // Where the carrier goes of an interface that is up, next-hop objects over it go along: those that
+            // are there have seen it down.
+            let keeps = link.up && !link.carrier && self.has_object_over(port);
+            if !link.up || keeps {
+                let _ = writeln!(out, "link set dev {name} down");
+            }
             if !link.carrier {
                 let _ = writeln!(out, "link set dev {name} carrier off");
             }
-            if !link.up {
-                let _ = writeln!(out, "link set dev {name} down");
+            if keeps {
+                let _ = writeln!(out, "link set dev {name} up");
             }
         }
+    }
+
+    fn has_object_over(&self, port: u16) -> bool {
+        let over = |config: &ObjectConfig| matches!(config, ObjectConfig::Hop(hop) if hop.hop.port == port);
+        self.fib.objects().iter().any(|(_, object)| over(object.config()))
     }
 
     fn save_rules(&self, v6: bool, out: &mut String) {

@@ -229,7 +229,8 @@ fn tell_nodes(
         world.with_host(id, |_, host| {
             let settings = *host.fib().settings();
             let key = HashKey::random(rng.next_u64(), rng.next_u64());
-            host.fib_mut().set_settings(Settings { key, ..settings });
+            let heeds_source = node.profile.multipath_heeds_source;
+            host.fib_mut().set_settings(Settings { key, heeds_source, ..settings });
             if let Some(policy) = node.hash_policy {
                 routes::make_switch(host, policy);
             }

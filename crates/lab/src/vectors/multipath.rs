@@ -9,6 +9,7 @@ use super::{Divergence, Error, Scenario, Verdict};
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
+use datapath::fib::source::Own;
 use datapath::fib::{
     Decision, Fib, Hashed, Hop, LinkState, NextHop, Prefix, Route, RouteKey, Settings, dissect,
 };
@@ -361,6 +362,8 @@ impl Check<'_> {
             let own = IpAddr::from([10, 0, port, 1]);
             fib.add(Route::local(own, port.into())).map_err(|error| error.to_string())?;
         }
+        let own = |port: u8| Own { port: port.into(), addr: [10, 0, port, 1].into(), len: 24 };
+        fib.set_addresses((1..=15).map(own));
         Ok(fib)
     }
 

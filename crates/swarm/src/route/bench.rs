@@ -1,5 +1,6 @@
 //! The tables under test, and the laws.
 
+use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::{Algorithm, Hop, NextHop, Prefix, Route, RouteType, Scope, TableId, Target};
 use datapath::units::Duration;
 use iproute::ip::netlink::{Interfaces, decode_object, decode_route, encode_object, encode_route};
@@ -70,6 +71,7 @@ impl Stepped for Bench {
             Step::Address { port, addr, len } => {
                 self.command(&format!("address add {addr}/{len} dev a{port}"))?;
                 self.model.learn(&self.ip.fib);
+                self.learn_addresses();
             }
             Step::Sysctl { policy, use_neigh } => {
                 let neigh = u8::from(*use_neigh);
@@ -221,6 +223,10 @@ impl Bench {
         let state = if up { "up" } else { "down" };
         let on = if carrier { "on" } else { "off" };
         self.command(&format!("link set a{port} {state} carrier {on}"))?;
+        let was = self.model.links.get(usize::from(port)).copied();
+        if up && !carrier && was.is_some_and(|was| was.up && was.carrier) {
+            self.lose_objects(port.into())?;
+        }
         self.learn_links();
         self.check_groups()?;
         for (family, ignore) in [4, 6].into_iter().zip(ignore) {
@@ -230,6 +236,18 @@ impl Bench {
             self.learn_links();
             self.check_groups()?;
         }
+        Ok(())
+    }
+
+    /// A carrier was lost: no object over the interface is left, and no route of one that is gone
+    /// (`nh_netdev_event`).
+    fn lose_objects(&mut self, port: u16) -> Judgement {
+        let objects = self.ip.fib.objects();
+        let over = |config: &ObjectConfig| matches!(config, ObjectConfig::Hop(hop) if hop.hop.port == port);
+        if let Some((id, _)) = objects.iter().find(|(_, object)| over(object.config())) {
+            return self.broken("objects", format!("{id} outlives the carrier of a{port}"));
+        }
+        self.model.lose_objects(&self.ip.fib);
         Ok(())
     }
 
@@ -261,7 +279,13 @@ impl Bench {
         self.model.learn(&self.ip.fib);
         self.model.use_neigh = self.ip.fib.settings().use_neigh;
         self.learn_links();
+        self.learn_addresses();
         Ok(())
+    }
+
+    fn learn_addresses(&mut self) {
+        let own = self.ip.devices.own();
+        self.model.addresses = own.map(|own| (own.port, own.addr, own.len)).collect();
     }
 
     fn learn_links(&mut self) {

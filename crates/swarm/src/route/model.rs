@@ -26,6 +26,8 @@ type Lists = BTreeMap<(u32, Prefix), Vec<Route>>;
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     lists: Lists,
+    /// The addresses of this node: interface, address, length.
+    pub addresses: Vec<(u16, IpAddr, u8)>,
     /// State of the interfaces.
     pub links: Vec<LinkState>,
     /// Next routers that do not answer.
@@ -79,6 +81,13 @@ impl Model {
     /// Takes the routes as they are now: after what the model does not know the meaning of.
     pub fn learn(&mut self, fib: &Fib) {
         self.lists = lists_of(fib);
+    }
+
+    /// Routes go with objects that are gone.
+    pub fn lose_objects(&mut self, fib: &Fib) {
+        let lost = |target: &Target| matches!(*target, Target::Object(id) if fib.objects().get(id).is_none());
+        self.lists.values_mut().for_each(|list| list.retain(|route| !lost(&route.target)));
+        self.lists.retain(|_, list| !list.is_empty());
     }
 
     /// The first list that differs from what the tables say.
@@ -166,10 +175,12 @@ impl Model {
         case.hops.iter().any(|hop| down(hop.port))
     }
 
-    /// Whether all interfaces of a next-hop object are down: the kernel has deleted it (`nexthop_flush_dev`).
+    /// Whether all interfaces of a next-hop object are down or without a carrier: the kernel has deleted it (`nexthop_flush_dev`).
     pub fn is_dead(&self, object: &Object) -> bool {
         let paths = object.paths().paths();
-        let down = |port: u16| self.links.get(usize::from(port)).is_some_and(|link| !link.up);
+        let down = |port: u16| {
+            self.links.get(usize::from(port)).is_some_and(|link| !link.up || !link.carrier)
+        };
         !object.is_blackhole() && !paths.is_empty() && paths.iter().all(|it| down(it.hop.port))
     }
 
@@ -272,9 +283,21 @@ impl Model {
             (route.tos == 0 || route.tos == key.tos & TOS) && self.serves(fib, route, key)
         };
         let longest = if key.dst.is_ipv4() { 32 } else { 128 };
+        // First address of a prefix where an IPv4 object had no next hop that serves (`goto miss` in
+        // `fib_table_lookup`): no prefix that begins there is asked any more.
+        let mut missed = None;
         let best = (0..=longest).rev().find_map(|len| {
-            let prefix = Prefix::new(masked(key.dst, len), len).ok()?;
-            self.lists.get(&(table.0, prefix))?.iter().find(fits)
+            let first = masked(key.dst, len);
+            let list = self.lists.get(&(table.0, Prefix::new(first, len).ok()?))?;
+            if missed == Some(first) {
+                return None;
+            }
+            let of_tos = |route: &&Route| route.tos == 0 || route.tos == key.tos & TOS;
+            let is_object = |route: &Route| matches!(route.target, Target::Object(_));
+            let ends = |route: &&Route| fits(route) || key.dst.is_ipv4() && is_object(route);
+            let found = list.iter().filter(of_tos).find(ends)?;
+            missed = (!fits(&found)).then_some(first);
+            Some(found).filter(fits)
         });
         best.map(|best| self.preferred(fib, best, key).unwrap_or(best))
     }
@@ -324,11 +347,9 @@ impl Model {
     /// A next hop is in service while its interface is up, and has a carrier where that counts.
     fn usable(&self, hop: &NextHop, route: &Route) -> bool {
         let Some(link) = self.links.get(usize::from(hop.hop.port)) else { return true };
-        let v6 = match (&route.target, hop.hop.gateway) {
-            (Target::Object(_), gateway) => gateway.is_some_and(|gateway| gateway.is_ipv6()),
-            _ => route.prefix.addr().is_ipv6(),
-        };
-        link.up && (link.carrier || !link.ignore[usize::from(v6)])
+        let is_object = matches!(route.target, Target::Object(_));
+        let v6 = route.prefix.addr().is_ipv6();
+        link.up && (link.carrier || !is_object && !link.ignore[usize::from(v6)])
     }
 
     fn choose(
@@ -412,11 +433,11 @@ impl Model {
         let is_object = matches!(route.target, Target::Object(_));
         let heed = is_object || self.use_neigh && key.src.is_ipv4();
         let answers = |hop: &NextHop| !heed || !self.silent.contains(&hop.hop);
-        let owner = self.owner(key.src).filter(|_| !is_object && key.iif.is_none());
-        let from_owner =
-            |hop: &NextHop| owner.is_some_and(|port| port == hop.hop.port) && answers(hop);
-        let by_owner = self.in_service(hops, route).any(from_owner);
-        let good = |hop: &NextHop| if by_owner { from_owner(hop) } else { answers(hop) };
+        let made_here = !is_object && key.iif.is_none() && key.src.is_ipv4();
+        let gives =
+            |hop: &NextHop| made_here && self.source_of(hop) == Some(key.src) && answers(hop);
+        let some_give = self.in_service(hops, route).any(gives);
+        let good = |hop: &NextHop| if some_give { gives(hop) } else { answers(hop) };
         let mut regions = self.regions(hops, route).filter(|(hop, _)| good(hop));
         let found = regions.find(|(_, end)| hash < *end).map(|(hop, _)| hop);
         found
@@ -444,14 +465,17 @@ impl Model {
         turns.get((hash as usize).checked_rem(turns.len())?).copied()
     }
 
-    /// The interface that has this IPv4 address.
-    fn owner(&self, addr: IpAddr) -> Option<u16> {
-        let list = self.lists.get(&(255, Prefix::host(addr))).filter(|_| addr.is_ipv4())?;
-        let local = list.iter().find(|route| route.kind == RouteType::Local)?;
-        match &local.target {
-            Target::Hops(hops) => hops.first().map(|hop| hop.hop.port),
-            Target::Object(_) => None,
-        }
+    /// The source that a hop gives to what has none (`inet_select_addr`): of the interface's addresses the
+    /// first whose network has the gateway, else the first; else the first of any other interface.
+    fn source_of(&self, hop: &NextHop) -> Option<IpAddr> {
+        let v4 = self.addresses.iter().filter(|(_, addr, _)| addr.is_ipv4());
+        let here: Vec<_> = v4.clone().filter(|(port, ..)| *port == hop.hop.port).collect();
+        let gateway = hop.hop.gateway.filter(IpAddr::is_ipv4);
+        let near = here.iter().find(|(_, addr, len)| {
+            gateway.is_some_and(|gateway| masked(gateway, *len) == masked(*addr, *len))
+        });
+        let first = near.or(here.first()).copied();
+        first.or_else(|| v4.clone().find(|(_, addr, _)| !addr.is_loopback())).map(|it| it.1)
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Way {
     mark: u32,
     /// Of this many bytes each datagram is (`UDP_SEGMENT`); 0: all bytes are one.
     gso_size: u16,
+    /// Over IPv6.
+    flow_label: u32,
 }
 
 /// `UDP_MAX_SEGMENTS`: datagrams of one call.
@@ -140,6 +142,7 @@ impl Host {
             priority: cookie.priority.unwrap_or(socket.priority),
             mark: cookie.mark.unwrap_or(socket.mark),
             gso_size: cookie.gso_size,
+            flow_label: cookie.flow_label,
         })
     }
 
@@ -157,7 +160,7 @@ impl Host {
         let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv6(ip) = &mut network {
-            ip.flow_label = FlowLabel::new(cookie.flow_label);
+            ip.flow_label = FlowLabel::new(way.flow_label);
         }
         if let Network::Ipv4(ip) = &mut network {
             let discovery = socket.pmtu_discovery;

@@ -55,6 +55,7 @@ impl Ip {
         let mut kept = Vec::new();
         for &(addr, len) in self.devices.addresses(own.port) {
             if let Some(net) = Prefix::containing(addr, len) {
+        self.fib.set_addresses(self.devices.own());
                 kept.extend(routes_of_address(addr, net, own.port));
             }
         }
