@@ -251,10 +251,33 @@ rule add fwmark 0/0 table 113
 -4 address add fd05::1/64 dev a1
 -6 address add 10.5.0.1/24 dev a1
 -6 address del 10.0.1.1/24 dev a1
+nexthop add id 91 group 4
+route add 91.0.0.0/8 nhid 91
+address add 10.0.2.7/24 dev a2
+address add 10.66.0.1/24 dev a2
+address add 10.66.0.2/24 dev a2
+address del 10.66.0.1/24 dev a2
+route add 92.0.0.0/8 nhid 1 metric 5
+route add 92.0.0.0/8 via 10.0.2.2 metric 6
+route add 92.0.0.0/6 via 10.0.2.9
+route add 93.1.0.0/16 nhid 1
+route add 93.0.0.0/8 via 10.0.2.9
 ";
 
 /// Asked of both at the end; the answers must be equal.
 const QUESTIONS: &str = "
+route show 91.0.0.0/8
+-j route show 91.0.0.0/8
+route show table local dev a2
+route show via 10.0.1.2
+route get 10.0.2.7
+route get 92.0.0.1 oif a2
+route get 92.0.0.1 oif a1
+route get 93.0.0.1 oif a2
+route get 93.1.0.1 oif a2
+route get fibmatch 31.0.0.1
+route get fibmatch 6.0.0.1
+route get fibmatch 7.0.0.1
 route show
 -j route show
 -d route show

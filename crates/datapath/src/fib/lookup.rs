@@ -339,7 +339,8 @@ impl Fib {
     pub fn source(&self, key: &RouteKey, own: impl Iterator<Item = Own> + Clone) -> Option<IpAddr> {
         let LookupResult::Route(found) = self.resolve(key, Want::Path) else { return None };
         if found.alias.kind == RouteType::Local {
-            return Some(key.dst);
+            // Another address of ours may be the preferred one, if it is a secondary one.
+            return found.info.shared.prefsrc.or(Some(key.dst));
         }
         let hop = match self.lookup(key) {
             Decision::Forward(hop) => self.source_hop(key, found.info).unwrap_or(hop),

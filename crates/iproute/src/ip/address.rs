@@ -39,7 +39,9 @@ impl Ip {
         let (Own { port, addr, len }, _) = self.read_address(words, family)?;
         let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
         self.refuse_same_address(addr, len, port)?;
-        for route in routes_of_address(addr, net, port) {
+        for route in
+            routes_of_address(addr, net, port, primary(addr, len, self.devices.addresses(port)))
+        {
             match self.fib.append(route) {
                 // Another address has brought the same route along.
                 Ok(()) | Err(FibError::Exists) => {}
@@ -47,9 +49,9 @@ impl Ip {
             }
         }
         self.devices.add_address(port, addr, len);
+        self.fib.set_addresses(self.devices.own());
         Ok(String::new())
     }
-        self.fib.set_addresses(self.devices.own());
 
     fn address_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let family = options.family();
@@ -84,9 +86,13 @@ impl Ip {
 }
 
 /// The address itself, what is on the link with it, and its broadcast (`fib_add_ifaddr`,
-/// `addrconf_prefix_route`).
-fn routes_of_address(addr: IpAddr, net: Prefix, port: u16) -> Vec<Route> {
+/// `addrconf_prefix_route`). An IPv4 address behind another one of its network has the source of that one, and
+/// brings nothing else along.
+fn routes_of_address(addr: IpAddr, net: Prefix, port: u16, primary: Option<IpAddr>) -> Vec<Route> {
     let local = Route::local(addr, port);
+    if primary.is_some() {
+        return vec![Route { prefsrc: primary, ..local }];
+    }
     let mut routes = vec![if addr.is_ipv4() {
         local
     } else {
@@ -171,9 +177,14 @@ fn shown(devices: &Devices, port: u16, family: Option<bool>) -> impl Iterator<It
 
 /// An IPv4 address behind another one of the same network (`IFA_F_SECONDARY`).
 fn is_secondary(addr: IpAddr, len: u8, before: &[(IpAddr, u8)]) -> bool {
+    primary(addr, len, before).is_some()
+}
+
+/// The first IPv4 address of the network, where there is one before (`inet_ifa_byprefix`).
+fn primary(addr: IpAddr, len: u8, before: &[(IpAddr, u8)]) -> Option<IpAddr> {
     let net = Prefix::containing(addr, len);
-    let same = |&(first, its): &(IpAddr, u8)| its == len && Prefix::containing(first, its) == net;
-    addr.is_ipv4() && before.iter().any(same)
+    let same = |&&(first, its): &&(IpAddr, u8)| its == len && Prefix::containing(first, its) == net;
+    before.iter().find(same).map(|&(first, _)| first).filter(|_| addr.is_ipv4())
 }
 
 /// `ip` itself gives addresses of loopback, and the kernel link-local ones of IPv6, another scope than global.

@@ -27,9 +27,10 @@ impl Ip {
     pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let asked = self.read_question(words, options.family())?;
         if asked.fibmatch {
+            // What is refused is refused here as well.
+            self.answer(&asked)?;
             let found = self.fib.matching(&asked.key);
-            let route =
-                found.ok_or(IpError::Answer("RTNETLINK answers: Network is unreachable"))?;
+            let route = found.ok_or(IpError::Answer("RTNETLINK answers: No route to host"))?;
             let selector = Selector::nothing();
             return Ok(if options.json {
                 list(&[self.route_json(&route, &selector, options)])

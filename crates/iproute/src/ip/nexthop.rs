@@ -8,7 +8,7 @@ use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::nexthop::{Object as NextHopObject, ObjectConfig};
-use datapath::fib::resilient::{Member, Resilient, ResilientConfig};
+use datapath::fib::resilient::{BucketInfo, Member, Resilient, ResilientConfig};
 use datapath::fib::{FibError, Hop, NextHop};
 use datapath::units::{Duration, NANOS_PER_SEC};
 
@@ -216,11 +216,16 @@ impl Ip {
 
     fn bucket_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         verb(words, "nexthop bucket", &["show"])?;
-        let mut wanted = None;
+        let (mut wanted, mut member, mut over) = (None, None, None);
         while let Some(word) = words.next() {
             match word.text {
                 "id" => wanted = Some(names::number(words.value(word)?, "invalid id value")?),
-                _ => return Err(word.unknown("nexthop bucket show", &["id"]).into()),
+                "nhid" => member = Some(names::number(words.value(word)?, "invalid id value")?),
+                "dev" => over = Some(self.devices.read(words.value(word)?)?),
+                _ => {
+                    let known = ["id", "nhid", "dev"];
+                    return Err(word.unknown("nexthop bucket show", &known).into());
+                }
             }
         }
         if let Some(id) = wanted {
@@ -229,9 +234,19 @@ impl Ip {
                 return Err(IpError::Answer("Error: Nexthop group not of type resilient."));
             }
         }
+        let is_over =
+            |id: u32, port: u16| match self.fib.objects().get(id).map(NextHopObject::config) {
+                Some(ObjectConfig::Hop(hop)) => hop.hop.port == port,
+                _ => false,
+            };
+        let is_meant = |bucket: &BucketInfo| {
+            member.is_none_or(|id| bucket.id == id)
+                && over.is_none_or(|port| is_over(bucket.id, port))
+        };
         let mut lines = Vec::new();
         for (id, _) in self.fib.objects().iter().filter(|(id, _)| wanted.is_none_or(|w| w == *id)) {
-            for bucket in self.fib.buckets(self.now, id).into_iter().flatten() {
+            let buckets = self.fib.buckets(self.now, id).into_iter().flatten();
+            for bucket in buckets.filter(is_meant) {
                 let idle = seconds(bucket.idle_time);
                 lines.push(if options.json {
                     let inner = Object::default()

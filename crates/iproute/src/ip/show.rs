@@ -9,7 +9,7 @@ use core::cmp::Ordering;
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::multipath::Path;
-use datapath::fib::nexthop::{Object as NextHopObject, ObjectConfig};
+use datapath::fib::nexthop::Objects;
 use datapath::fib::{Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
 
 /// Which routes `ip route show` is to list.
@@ -104,7 +104,7 @@ impl Ip {
     pub(super) fn selected(&self, selector: &Selector, options: Options) -> Vec<Route> {
         let mut routes = self.fib.routes();
         routes.retain(|route| {
-            selector.fits(route)
+            selector.fits(route, self.fib.objects())
                 && selector.kind.is_none_or(|kind| kind == self.shown_kind(route))
                 && (route.prefix.addr().is_ipv6() == selector.v6
                     || selector.table.is_none() && !options.v6)
@@ -291,8 +291,8 @@ impl Ip {
     /// A route over a blackhole object is shown as what it is.
     fn shown_kind(&self, route: &Route) -> RouteType {
         let Target::Object(id) = route.target else { return route.kind };
-        match self.fib.objects().get(id).map(NextHopObject::config) {
-            Some(ObjectConfig::Blackhole) => RouteType::Blackhole,
+        match self.fib.objects().get(id) {
+            Some(object) if object.is_blackhole() => RouteType::Blackhole,
             _ => route.kind,
         }
     }
@@ -341,16 +341,19 @@ impl Selector {
         }
     }
 
-    fn fits(&self, route: &Route) -> bool {
-        let hop = |wanted: &dyn Fn(&NextHop) -> bool| match &route.target {
+    fn fits(&self, route: &Route, objects: &Objects) -> bool {
+        let hop = |wanted: &dyn Fn(Hop) -> bool| match &route.target {
             // As `ip`, which looks at the single next hop only.
-            Target::Hops(hops) => matches!(&hops[..], [hop] if wanted(hop)),
-            Target::Object(_) => false,
+            Target::Hops(hops) => matches!(&hops[..], [only] if wanted(only.hop)),
+            Target::Object(id) => {
+                let paths = objects.get(*id).map_or(&[][..], |object| object.paths().paths());
+                matches!(paths, [only] if wanted(only.hop))
+            }
         };
         self.table.is_none_or(|table| table == route.table)
             && self.prefix.is_none_or(|(relation, prefix)| relation.holds(prefix, route.prefix))
-            && self.port.is_none_or(|port| hop(&|hop| hop.hop.port == port))
-            && self.gateway.is_none_or(|gateway| hop(&|hop| hop.hop.gateway == Some(gateway)))
+            && self.port.is_none_or(|port| hop(&|hop| hop.port == port))
+            && self.gateway.is_none_or(|gateway| hop(&|hop| hop.gateway == Some(gateway)))
             && self.protocol.is_none_or(|protocol| protocol == route.protocol)
             && self.scope.is_none_or(|scope| scope == route.scope)
     }

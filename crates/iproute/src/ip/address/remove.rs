@@ -1,6 +1,6 @@
 //! `ip address del`: what goes with an address.
 
-use super::{is_secondary, routes_of_address};
+use super::{is_secondary, primary, routes_of_address};
 use crate::ip::{Ip, IpError, IpResult};
 use crate::words::Words;
 use core::net::IpAddr;
@@ -51,16 +51,21 @@ impl Ip {
     /// One address, the routes that it has brought along and no other one of the interface still brings, and
     /// then those that cannot be without it (`fib_del_ifaddr`, `cleanup_prefix_route`).
     fn remove_own(&mut self, own: Own) {
+        let all = self.devices.addresses(own.port);
+        let at = all.iter().position(|&its| its == (own.addr, own.len)).unwrap_or(0);
+        let its_primary = primary(own.addr, own.len, &all[..at]);
         self.devices.remove_address(own);
-        let mut kept = Vec::new();
-        for &(addr, len) in self.devices.addresses(own.port) {
-            if let Some(net) = Prefix::containing(addr, len) {
         self.fib.set_addresses(self.devices.own());
-                kept.extend(routes_of_address(addr, net, own.port));
+        let mut kept = Vec::new();
+        let left = self.devices.addresses(own.port);
+        for (index, &(addr, len)) in left.iter().enumerate() {
+            if let Some(net) = Prefix::containing(addr, len) {
+                let primary = primary(addr, len, &left[..index]);
+                kept.extend(routes_of_address(addr, net, own.port, primary));
             }
         }
         let Some(net) = Prefix::containing(own.addr, own.len) else { return };
-        for route in routes_of_address(own.addr, net, own.port) {
+        for route in routes_of_address(own.addr, net, own.port, its_primary) {
             if !kept.iter().any(|kept| is_one_route(kept, &route)) {
                 // Somebody may have deleted it before.
                 let _ = self.fib.delete(&RouteFilter::exactly(&route));
