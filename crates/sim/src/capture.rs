@@ -21,8 +21,7 @@ pub enum Side {
 /// Writes the packets of its taps to a capture, one interface each. A packet dropped at a tapped
 /// place appears on an interface of its own, with the reason as its comment.
 ///
-/// An observer cannot fail: the first error is kept, nothing is written after it, and
-/// [`Capture::finish`] tells.
+/// An observer cannot fail: the first error is kept, nothing is written after it, and [`Capture::finish`] tells.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,

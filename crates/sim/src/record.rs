@@ -144,8 +144,7 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
     }
 }
 
-/// A hash of everything that arrives anywhere, and when: two runs with the same fingerprint did the
-/// same.
+/// A hash of everything that arrives anywhere, and when: two runs with the same fingerprint did the same.
 ///
 /// It is the sum of a hash of each arrival (its time, its link, its packet), so nodes and threads may
 /// each add up their own, and nothing has to be put in order. In which order packets arrived of which

@@ -1,5 +1,4 @@
-//! How a world runs: epoch by epoch, on one thread or several, with what comes from outside between
-//! them.
+//! How a world runs: epoch by epoch, on one thread or several, with what comes from outside between them.
 
 use crate::assign::assign;
 use crate::divide::{Share, split};

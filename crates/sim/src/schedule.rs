@@ -2,8 +2,7 @@
 //!
 //! All is known beforehand, so a link needs no events for it: a packet asks when it is put on the
 //! link. What is being serialised keeps its end when the rate changes. A packet takes the delay of the
-//! time at which its last bit leaves, so that one behind it may overtake it where the delay has become
-//! shorter.
+//! time at which its last bit leaves, so that one behind it may overtake it where the delay has become shorter.
 
 use datapath::units::{Duration, Instant, NANOS_PER_SEC, Rate};
 use std::sync::Arc;

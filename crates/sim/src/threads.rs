@@ -19,8 +19,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time;
 
-/// The threads of a world besides the one that calls. They live as long as it does, and sleep while
-/// it does not run.
+/// The threads of a world besides the one that calls. They live as long as it does, and sleep while it does not run.
 #[derive(Default)]
 pub(crate) struct Team {
     members: Vec<Member>,
