@@ -39,10 +39,10 @@ impl Payloads {
 impl Host {
     /// Frames that the host has for datagrams and for what GRO joins, and how many of them somebody
     /// holds: a packet, or a queue of a socket. Connections have frames of their own.
-    pub fn frames(&self) -> (u32, usize) {
+    pub fn frames(&self) -> (usize, usize) {
         let Some(payloads) = &self.payloads else { return (0, 0) };
         let pools = payloads.datagrams.iter().chain([&payloads.super_packets]);
-        pools.fold((0, 0), |(made, held), pool| (made + pool.made(), held + pool.held()))
+        pools.fold((0, 0), |(kept, held), pool| (kept + pool.kept(), held + pool.held()))
     }
 
     /// What was copied because pieces of it did not lie side by side: by GRO, in

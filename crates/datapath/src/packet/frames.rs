@@ -267,6 +267,11 @@ impl Frames {
         self.made
     }
 
+    /// How many frames the pool holds, those that it has [adopted](Self::adopt) among them.
+    pub fn kept(&self) -> usize {
+        self.ring.len()
+    }
+
     /// How many frames somebody holds besides the pool. Looks at each.
     pub fn held(&self) -> usize {
         self.ring.iter().filter(|frame| frame.holders() > 1).count()

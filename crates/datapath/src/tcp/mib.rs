@@ -191,12 +191,6 @@ counters! {
         orig_data_sent = "TcpExtTCPOrigDataSent";
         /// SYNs retransmitted.
         syn_retrans = "TcpExtTCPSynRetrans";
-    }
-    seldom {
-        /// Zero-window probes.
-        win_probe = "TcpExtTCPWinProbe";
-        /// Keepalive probes.
-        keep_alive = "TcpExtTCPKeepAlive";
         /// Times that HyStart ended slow start because a train of ACKs was as long as the path.
         hystart_train_detect = "TcpExtTCPHystartTrainDetect";
         /// The sum of the windows then, segments.
@@ -205,6 +199,12 @@ counters! {
         hystart_delay_detect = "TcpExtTCPHystartDelayDetect";
         /// The sum of the windows then, segments.
         hystart_delay_cwnd = "TcpExtTCPHystartDelayCwnd";
+    }
+    seldom {
+        /// Zero-window probes.
+        win_probe = "TcpExtTCPWinProbe";
+        /// Keepalive probes.
+        keep_alive = "TcpExtTCPKeepAlive";
         /// Connections given up by timeout.
         abort_on_timeout = "TcpExtTCPAbortOnTimeout";
         /// Connections reset because data came after close.

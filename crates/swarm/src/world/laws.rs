@@ -244,16 +244,16 @@ impl Play<'_> {
     fn no_frame_is_held(&self) -> Result<(), Violation> {
         let hosts =
             (0..self.case.nodes.len()).map(|node| self.built.world.host(NodeId(node as u32)));
-        let (made, held) = hosts.fold((0, 0), |(made, held), host| {
-            let frames = host.frames();
-            (made + frames.0 as usize, held + frames.1)
+        let (kept, held) = hosts.fold((0, 0), |(all_kept, all_held), host| {
+            let (kept, held) = host.frames();
+            (all_kept + kept, all_held + held)
         });
         let seen = |witness: &Rc<RefCell<Witness>>| {
             witness.borrow().frames.values().filter(|frame| frame.holders() > 0).count()
         };
         let left = self.witness.as_ref().map_or(0, seen);
-        if held > 0 || left > made {
-            let what = format!("{left} frames are left, {made} of pools, {held} of these held");
+        if held > 0 || left > kept {
+            let what = format!("{left} frames are left, {kept} in pools, {held} of these held");
             return Err(Violation::new("conservation", self.at(), what));
         }
         Ok(())
