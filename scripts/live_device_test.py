@@ -185,7 +185,7 @@ def test_no_file_of_others_is_lost(world):
     precious = os.path.join(world.folder, "precious")
     with open(precious, "w") as file:
         file.write("precious")
-    refused(world, ["--between", "a", "b", "--ctl", precious], "Address already in use")
+    refused(world, ["--between", "a", "b", "--ctl", precious], "what is there is no socket of ours")
     recorded = os.path.join(world.folder, "in.pcap")
     frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x08\x00" + bytes(46)
     capture = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
