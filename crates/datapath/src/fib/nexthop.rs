@@ -40,6 +40,13 @@ pub struct Objects {
     by_id: BTreeMap<u32, Object>,
 }
 
+impl ObjectConfig {
+    /// Whether it is a single next hop over this interface; a blackhole is over none.
+    pub fn is_over(&self, port: u16) -> bool {
+        matches!(self, Self::Hop(hop) if hop.hop.port == port)
+    }
+}
+
 impl Object {
     /// As configured.
     pub fn config(&self) -> &ObjectConfig {
@@ -110,8 +117,7 @@ impl Objects {
 
     /// The numbers of the single objects over an interface.
     pub(super) fn over(&self, port: u16) -> Vec<u32> {
-        let over = |object: &Object| matches!(&object.config, ObjectConfig::Hop(hop) if hop.hop.port == port);
-        self.iter().filter(|(_, object)| over(object)).map(|(id, _)| id).collect()
+        self.iter().filter(|(_, object)| object.config.is_over(port)).map(|(id, _)| id).collect()
     }
 
     /// The lowest number that is free.

@@ -234,11 +234,9 @@ impl Ip {
                 return Err(IpError::Answer("Error: Nexthop group not of type resilient."));
             }
         }
-        let is_over =
-            |id: u32, port: u16| match self.fib.objects().get(id).map(NextHopObject::config) {
-                Some(ObjectConfig::Hop(hop)) => hop.hop.port == port,
-                _ => false,
-            };
+        let is_over = |id: u32, port: u16| {
+            self.fib.objects().get(id).is_some_and(|object| object.config().is_over(port))
+        };
         let is_meant = |bucket: &BucketInfo| {
             member.is_none_or(|id| bucket.id == id)
                 && over.is_none_or(|port| is_over(bucket.id, port))

@@ -66,8 +66,7 @@ impl Ip {
     }
 
     fn has_object_over(&self, port: u16) -> bool {
-        let over = |config: &ObjectConfig| matches!(config, ObjectConfig::Hop(hop) if hop.hop.port == port);
-        self.fib.objects().iter().any(|(_, object)| over(object.config()))
+        self.fib.objects().iter().any(|(_, object)| object.config().is_over(port))
     }
 
     fn save_rules(&self, v6: bool, out: &mut String) {
