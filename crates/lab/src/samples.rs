@@ -19,6 +19,9 @@ enum Kept {
 trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
     const ABSENT: Self;
 
+    /// The value, which fits.
+    fn cut(value: i64) -> Self;
+
     /// The value, if it fits.
     #[inline]
     fn of(value: Option<i64>) -> Option<Self> {
@@ -34,16 +37,42 @@ trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
 
 impl Small for u16 {
     const ABSENT: Self = Self::MAX;
+
+    #[inline]
+    fn cut(value: i64) -> Self {
+        value as Self
+    }
 }
 
 impl Small for u32 {
     const ABSENT: Self = Self::MAX;
+
+    #[inline]
+    fn cut(value: i64) -> Self {
+        value as Self
+    }
 }
 
 /// Adds a value if it fits.
 #[inline]
 fn push<T: Small>(values: &mut Vec<T>, value: Option<i64>) -> bool {
     T::of(value).map(|small| values.push(small)).is_some()
+}
+
+/// Adds all values, or none if one does not fit.
+#[inline]
+fn extend_small<T: Small>(
+    kept: &mut Vec<T>,
+    values: impl Iterator<Item = i64> + Clone,
+    absent: i64,
+) -> bool {
+    let absent_here = T::ABSENT.into();
+    let fits = |value: i64| value == absent || (0..absent_here).contains(&value);
+    let all_fit = values.clone().fold(true, |all, value| all & fits(value));
+    if all_fit {
+        kept.extend(values.map(|value| if value == absent { T::ABSENT } else { T::cut(value) }));
+    }
+    all_fit
 }
 
 impl Kept {
@@ -90,6 +119,20 @@ impl Samples {
     /// Adds a value.
     pub fn push(&mut self, value: Option<i64>) {
         self.extend([value]);
+    }
+
+    /// Adds values, of which those that are `absent` are so. Mostly all fit where the others are: then they go there without
+    /// a question each.
+    pub fn extend_known(&mut self, values: impl Iterator<Item = i64> + Clone, absent: i64) {
+        let known = |value| (value != absent).then_some(value);
+        let all_fit = match &mut self.0 {
+            Kept::Short(kept) => extend_small(kept, values.clone(), absent),
+            Kept::Narrow(kept) => extend_small(kept, values.clone(), absent),
+            Kept::Wide(_) => false,
+        };
+        if !all_fit {
+            self.extend(values.map(known));
+        }
     }
 
     /// How many there are, absent ones too.
@@ -182,6 +225,13 @@ mod tests {
                 assert_eq!(kept.iter().collect::<Vec<_>>(), given);
                 assert_eq!(kept.range(1..4).collect::<Vec<_>>(), given[1..4]);
                 assert_eq!((kept.len(), kept.at(3)), (6, odd));
+                for absent in [i64::MIN + 1, -1] {
+                    let mut known = Samples::default();
+                    let given = given.iter().filter(|value| **value != Some(absent));
+                    let numbers = given.clone().map(|value| value.unwrap_or(absent));
+                    known.extend_known(numbers, absent);
+                    assert!(known.iter().eq(given.copied()));
+                }
                 let all_below =
                     |most| given.iter().flatten().all(|value| (0..most).contains(value));
                 assert_eq!(matches!(kept.0, Kept::Short(_)), all_below(short));

@@ -146,7 +146,7 @@ impl FlowState {
     fn keep(&mut self, samples: &[FlowSample]) {
         for (place, column) in self.columns.iter_mut().enumerate() {
             let values = samples.iter().map(|sample| sample[place]);
-            column.extend(values.map(|value| (value != ABSENT).then_some(value)));
+            column.extend_known(values, ABSENT);
         }
     }
 }

@@ -12,7 +12,7 @@ use parquet::column::reader::ColumnReader;
 use parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
@@ -48,7 +48,9 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
         fields.push(field(name, physical, Repetition::REQUIRED)?);
     }
     let rows = series.time_ns.len();
-    let properties = table::properties(&fields);
+    // A file is one group of rows, of which the least and the largest of a column tell nothing that a look would not.
+    let properties = table::properties().set_statistics_enabled(EnabledStatistics::None);
+    let properties = Arc::new(properties.build());
     let schema = table::schema("samples", fields)?;
     let columns = SchemaDescriptor::new(Arc::clone(&schema));
     let first_label = 1 + series.columns.len();

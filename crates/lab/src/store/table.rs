@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr,
+};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
@@ -75,7 +77,7 @@ impl Table {
     pub fn parquet(&self) -> parquet::errors::Result<Vec<u8>> {
         let fields = self.columns.iter().map(|(name, values)| field(name, values));
         let fields = fields.collect::<parquet::errors::Result<Vec<_>>>()?;
-        let properties = properties(&fields);
+        let properties = properties_of(&fields);
         file(schema("table", fields)?, properties, |group| {
             self.columns.iter().try_for_each(|(_, values)| write(group, values))
         })
@@ -83,16 +85,20 @@ impl Table {
 }
 
 /// How columns are written.
-pub(super) fn properties(fields: &[Arc<Type>]) -> WriterPropertiesPtr {
-    let mut properties = WriterProperties::builder()
+pub(super) fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_created_by("ackwright".into());
-    // The least and the largest of texts serve nobody, and finding them takes longer than writing them.
-    for text in fields.iter().filter(|field| field.get_physical_type() == PhysicalType::BYTE_ARRAY)
-    {
-        let name = ColumnPath::from(text.name());
-        properties = properties.set_column_statistics_enabled(name, EnabledStatistics::None);
-    }
+        .set_created_by("ackwright".into())
+}
+
+/// How those of a table are written. The least and the largest of texts serve nobody, and finding them takes longer than
+/// writing them.
+fn properties_of(fields: &[Arc<Type>]) -> WriterPropertiesPtr {
+    let texts = fields.iter().filter(|it| it.get_physical_type() == PhysicalType::BYTE_ARRAY);
+    let names = texts.map(|text| ColumnPath::from(text.name()));
+    let properties = names.fold(properties(), |properties, name| {
+        properties.set_column_statistics_enabled(name, EnabledStatistics::None)
+    });
     Arc::new(properties.build())
 }
 
