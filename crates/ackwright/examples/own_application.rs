@@ -12,7 +12,7 @@ use ackwright::datapath::packet::Body;
 use ackwright::datapath::units::{Duration, Instant};
 use ackwright::lab::plan::quantity;
 use ackwright::lab::run::{Options, run};
-use ackwright::lab::{Application, Place, Registry};
+use ackwright::lab::{Application, FlowPlace, Registry};
 
 #[derive(Clone)]
 struct Video {
@@ -33,7 +33,7 @@ fn video(words: &[&str]) -> Result<Video, String> {
 }
 
 impl Application for Video {
-    fn ends(&self, place: &Place) -> (Box<dyn App>, Box<dyn App>) {
+    fn ends(&self, place: &FlowPlace) -> (Box<dyn App>, Box<dyn App>) {
         let (video, place) = (self.clone(), place.clone());
         let (sink, report) = (UdpSink::new(place.remote), AppReport::default());
         (Box::new(Sender { video, place, socket: None, report }), Box::new(sink))
@@ -46,7 +46,7 @@ impl Application for Video {
 
 struct Sender {
     video: Video,
-    place: Place,
+    place: FlowPlace,
     socket: Option<SocketId>,
     report: AppReport,
 }

@@ -18,7 +18,7 @@ pub struct QueryClient {
     exchange: Exchange,
     think: Duration,
     count: u64,
-    legs: Vec<Leg>,
+    legs: Vec<ServerConnection>,
     /// Connections that are not established yet.
     unconnected: usize,
     asked_at: Instant,
@@ -27,7 +27,7 @@ pub struct QueryClient {
 
 /// The connection to one server.
 #[derive(Clone, Copy, Debug)]
-struct Leg {
+struct ServerConnection {
     socket: SocketId,
     connected: bool,
     to_write: u64,
@@ -145,7 +145,7 @@ impl App for QueryClient {
             };
             cx.own(socket);
             self.report.socket = Some(socket);
-            self.legs.push(Leg { socket, connected: false, to_write: 0, to_read: 0 });
+            self.legs.push(ServerConnection { socket, connected: false, to_write: 0, to_read: 0 });
         }
     }
 

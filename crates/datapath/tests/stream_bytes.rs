@@ -9,11 +9,11 @@ use datapath::host::TcpRead;
 use datapath::tcp::{Payload, WriteFlags};
 use datapath::units::{Duration, Instant};
 use proptest::prelude::*;
-use two_hosts::{Net, Setting, Trouble};
+use two_hosts::{Impairments, Net, Setting};
 
 /// How a file is sent and read.
 #[derive(Clone, Copy, Debug, Default)]
-struct Manners {
+struct TransferOptions {
     file_len: usize,
     /// The longest write and the longest read.
     write: usize,
@@ -37,7 +37,7 @@ struct Manners {
 
 /// What came of it.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct Transfer {
     sent: Vec<u8>,
     received: Vec<u8>,
     digest: u64,
@@ -47,7 +47,7 @@ struct Came {
 
 const LONG: Duration = Duration::from_secs(2_000);
 
-fn transfer(setting: Setting, manners: Manners) -> Came {
+fn transfer(setting: Setting, manners: TransferOptions) -> Transfer {
     let mut net = Net::new(setting);
     let mut config = net.hosts[0].tcp_defaults();
     config.send_buffer = NonZeroU32::new(manners.send_buffer);
@@ -154,7 +154,7 @@ fn transfer(setting: Setting, manners: Manners) -> Came {
     for host in &net.hosts {
         assert_eq!(host.tcp_connections().count(), 0, "a connection is left");
     }
-    Came { sent: file, received, digest: net.digest, packets: net.packets, at }
+    Transfer { sent: file, received, digest: net.digest, packets: net.packets, at }
 }
 
 struct Choices(u64);
@@ -170,10 +170,10 @@ impl Choices {
     }
 }
 
-fn trouble() -> impl Strategy<Value = Trouble> {
+fn trouble() -> impl Strategy<Value = Impairments> {
     let rate = || prop_oneof![3 => Just(0u32), 2 => 1u32..80];
     (rate(), rate(), rate(), rate(), rate()).prop_map(
-        |(loss, duplication, corruption, reordering, marks)| Trouble {
+        |(loss, duplication, corruption, reordering, marks)| Impairments {
             loss,
             duplication,
             corruption,
@@ -198,14 +198,14 @@ fn setting() -> impl Strategy<Value = Setting> {
     )
 }
 
-fn manners() -> impl Strategy<Value = Manners> {
+fn manners() -> impl Strategy<Value = TransferOptions> {
     let sizes = prop_oneof![Just(0u32), 4_608u32..100_000];
     let flags = any::<[bool; 6]>();
     let longest = || prop_oneof![1usize..100, 100usize..5_000, 5_000usize..100_000];
     (0usize..200_000, longest(), longest(), sizes.clone(), sizes, flags).prop_map(
         |(file_len, write, read, send_buffer, receive_buffer, flags)| {
             let [lengths, urgent, rests, peeks, shrinks, _] = flags;
-            Manners {
+            TransferOptions {
                 // Byte by byte goes slowly.
                 file_len: file_len.min(400 * write.min(read)),
                 write,
@@ -240,7 +240,7 @@ proptest! {
         let setting = Setting { as_bytes: false, ..setting };
         let with = transfer(setting, manners);
         prop_assert!(with.received == with.sent);
-        let without = transfer(setting, Manners { without_bytes: true, ..manners });
+        let without = transfer(setting, TransferOptions { without_bytes: true, ..manners });
         prop_assert!(without.received.iter().all(|byte| *byte == 0));
         prop_assert_eq!((with.digest, with.packets, with.at), (without.digest, without.packets, without.at));
         prop_assert_eq!(with.received.len(), without.received.len());

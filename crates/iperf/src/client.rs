@@ -1,7 +1,7 @@
 //! The client: connects, tells what it wants, sends or receives, and exchanges results.
 
 use crate::Error;
-use crate::flow::{Flow, Work};
+use crate::flow::{Flow, StreamTask};
 use crate::measure::{self, Interval, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
@@ -87,7 +87,7 @@ fn transfer(
     (interval, stop, watch): (Duration, &AtomicBool, &mut impl Watch),
 ) -> Result<(), Error> {
     let params = test.params.clone();
-    let work = Work::of(&params, test.sends);
+    let work = StreamTask::of(&params, test.sends);
     let left = work.left.clone();
     for flow in flows.iter_mut() {
         flow.start(work.clone());
@@ -143,7 +143,7 @@ fn transfer(
 pub fn begin_anew(
     meter: &mut Meter,
     flows: &[Flow],
-    work: &Work,
+    work: &StreamTask,
     test: &mut Test,
     watch: &mut impl Watch,
 ) {

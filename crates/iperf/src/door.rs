@@ -16,13 +16,13 @@ const NEWCOMERS: usize = 256;
 
 /// A server's port, and those that have come there and have not shown a cookie yet.
 #[derive(Debug)]
-pub struct Door<'a> {
+pub struct Acceptor<'a> {
     listener: &'a TcpListener,
-    newcomers: Vec<Newcomer>,
+    newcomers: Vec<PendingClient>,
 }
 
 #[derive(Debug)]
-struct Newcomer {
+struct PendingClient {
     stream: TcpStream,
     since: Instant,
     /// What it has shown of its cookie.
@@ -30,7 +30,7 @@ struct Newcomer {
 }
 
 /// What is known of a newcomer.
-enum Look {
+enum ClientState {
     /// Nothing yet.
     Waits,
     /// It is a client.
@@ -39,7 +39,7 @@ enum Look {
     Stranger(&'static str),
 }
 
-impl<'a> Door<'a> {
+impl<'a> Acceptor<'a> {
     /// Of this port.
     pub fn new(listener: &'a TcpListener) -> Self {
         Self { listener, newcomers: Vec::new() }
@@ -65,7 +65,7 @@ impl<'a> Door<'a> {
                     watch.turned_away(first.stream.peer_addr(), "too many others have come");
                 }
                 let (since, shown) = (Instant::now(), Vec::with_capacity(COOKIE));
-                self.newcomers.push(Newcomer { stream, since, shown });
+                self.newcomers.push(PendingClient { stream, since, shown });
             }
             if let Some(client) = self.look(watch) {
                 return Ok(Some(client));
@@ -80,9 +80,11 @@ impl<'a> Door<'a> {
         let mut index = 0;
         while let Some(newcomer) = self.newcomers.get_mut(index) {
             match newcomer.look() {
-                Look::Waits => index += 1,
-                Look::Client(cookie) => return Some((self.newcomers.remove(index).stream, cookie)),
-                Look::Stranger(why) => {
+                ClientState::Waits => index += 1,
+                ClientState::Client(cookie) => {
+                    return Some((self.newcomers.remove(index).stream, cookie));
+                }
+                ClientState::Stranger(why) => {
                     watch.turned_away(self.newcomers.remove(index).stream.peer_addr(), why);
                 }
             }
@@ -99,22 +101,22 @@ impl<'a> Door<'a> {
     }
 }
 
-impl Newcomer {
-    fn look(&mut self) -> Look {
+impl PendingClient {
+    fn look(&mut self) -> ClientState {
         let mut memory = [0; COOKIE];
         let missing = &mut memory[self.shown.len()..];
         match self.stream.read_for(missing, Duration::ZERO) {
             Ok(None) if self.since.elapsed() >= GREETING => {
-                Look::Stranger("it has not said who it is")
+                ClientState::Stranger("it has not said who it is")
             }
-            Ok(None) => Look::Waits,
-            Ok(Some(0)) | Err(_) => Look::Stranger("it has gone before it said who it is"),
+            Ok(None) => ClientState::Waits,
+            Ok(Some(0)) | Err(_) => ClientState::Stranger("it has gone before it said who it is"),
             Ok(Some(len)) => {
                 self.shown.extend(&missing[..len]);
                 match <[u8; COOKIE]>::try_from(&self.shown[..]) {
-                    Ok(cookie) if is_cookie(&cookie) => Look::Client(cookie),
-                    Ok(_) => Look::Stranger("it does not speak iperf3's protocol"),
-                    Err(_) => Look::Waits,
+                    Ok(cookie) if is_cookie(&cookie) => ClientState::Client(cookie),
+                    Ok(_) => ClientState::Stranger("it does not speak iperf3's protocol"),
+                    Err(_) => ClientState::Waits,
                 }
             }
         }

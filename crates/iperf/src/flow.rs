@@ -28,7 +28,7 @@ struct Counting {
 
 /// How a stream is worked on.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct StreamTask {
     /// This end sends.
     pub sends: bool,
     /// Bytes of each write or read.
@@ -37,7 +37,7 @@ pub struct Work {
     pub left: Option<Arc<AtomicU64>>,
 }
 
-impl Work {
+impl StreamTask {
     /// What a test wants of each end.
     pub fn of(params: &Params, sends: bool) -> Self {
         // What is left out does not count.
@@ -55,7 +55,7 @@ impl Flow {
     }
 
     /// Begins.
-    pub fn start(&mut self, work: Work) {
+    pub fn start(&mut self, work: StreamTask) {
         self.sends = work.sends;
         let (stream, shared) = (Arc::clone(&self.stream), Arc::clone(&self.shared));
         let thread = std::thread::Builder::new().name(format!("stream-{}", self.id));
@@ -119,7 +119,7 @@ impl Drop for Flow {
     }
 }
 
-fn send(stream: &TcpStream, shared: &Counting, work: &Work) {
+fn send(stream: &TcpStream, shared: &Counting, work: &StreamTask) {
     let block = vec![0; work.len];
     while !shared.stop.load(Ordering::Acquire) {
         let mut len = work.len;
@@ -144,7 +144,7 @@ fn send(stream: &TcpStream, shared: &Counting, work: &Work) {
     }
 }
 
-fn receive(stream: &TcpStream, shared: &Counting, work: &Work) {
+fn receive(stream: &TcpStream, shared: &Counting, work: &StreamTask) {
     let mut memory = vec![0; work.len];
     while let Ok(len @ 1..) = stream.read(&mut memory) {
         shared.bytes.fetch_add(len as u64, Ordering::Relaxed);

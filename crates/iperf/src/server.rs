@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::client::{Watch, begin_anew};
-use crate::door::{Door, GREETING, deny};
-use crate::flow::{Flow, Work};
+use crate::door::{Acceptor, GREETING, deny};
+use crate::flow::{Flow, StreamTask};
 use crate::measure::{self, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
@@ -25,7 +25,7 @@ pub fn serve_one(
     stop: &AtomicBool,
     watch: &mut impl Watch,
 ) -> Result<Option<Test>, Error> {
-    let mut door = Door::new(listener);
+    let mut door = Acceptor::new(listener);
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -48,7 +48,7 @@ fn wanted(control: &Control) -> Result<Value, Error> {
 }
 
 fn run(
-    door: &mut Door<'_>,
+    door: &mut Acceptor<'_>,
     control: &Control,
     cookie: [u8; COOKIE],
     wanted: &Value,
@@ -78,14 +78,14 @@ fn run(
     };
     watch.connected(&test);
     control.tell(State::TestRunning)?;
-    let work = Work::of(&test.params, test.sends);
+    let work = StreamTask::of(&test.params, test.sends);
     let mut meter = Meter::new(flows.len(), test.params.omit);
     for flow in &mut flows {
         flow.start(work.clone());
     }
     let mut next = interval;
     let mut rest = None;
-    let mut silence = Silence::new(Instant::now(), &test.params, test.sends);
+    let mut silence = SilenceLimit::new(Instant::now(), &test.params, test.sends);
     loop {
         if meter.omits() == Some(Duration::ZERO) {
             begin_anew(&mut meter, &flows, &work, &mut test, watch);
@@ -103,7 +103,7 @@ fn run(
         }
         door.refuse_others();
         silence.check(Instant::now(), flows.iter().map(Flow::bytes).sum())?;
-        if rest.as_mut().is_some_and(|rest: &mut Rest| {
+        if rest.as_mut().is_some_and(|rest: &mut Remainder| {
             rest.is_there(meter.bytes(&flows), flows.iter().all(Flow::is_done))
         }) {
             break;
@@ -114,7 +114,7 @@ fn run(
             // What was sent last may still be on its way: this is another connection.
             Some(State::TestEnd) => {
                 let wanted = if test.sends { 0 } else { test.params.bytes };
-                rest = Some(Rest { wanted, came: Came::since(Instant::now()) });
+                rest = Some(Remainder { wanted, came: LastArrival::since(Instant::now()) });
             }
             Some(State::ClientTerminate) => {
                 return Err(Error("the client has ended the test".to_owned()));
@@ -143,19 +143,19 @@ fn run(
 }
 
 /// What a client that sends so many bytes has sent, and has not come yet when it says that it is through.
-struct Rest {
+struct Remainder {
     /// Bytes of all streams; 0 if it sends for a time: then what is on its way is not counted, as iperf3 has it.
     wanted: u64,
-    came: Came,
+    came: LastArrival,
 }
 
 /// When something came last, and how many bytes there were then.
-struct Came {
+struct LastArrival {
     bytes: u64,
     last: Instant,
 }
 
-impl Came {
+impl LastArrival {
     fn since(now: Instant) -> Self {
         Self { bytes: 0, last: now }
     }
@@ -169,7 +169,7 @@ impl Came {
     }
 }
 
-impl Rest {
+impl Remainder {
     /// Nothing may be lost for longer than this.
     const LONGEST: Duration = Duration::from_secs(10);
 
@@ -181,14 +181,14 @@ impl Rest {
 }
 
 /// A client that has died says nothing any more, and others wait for its test to end.
-struct Silence {
+struct SilenceLimit {
     /// When a test that was to take so many seconds has gone on for too long.
     over: Option<Instant>,
     /// `None` where this end sends.
-    came: Option<Came>,
+    came: Option<LastArrival>,
 }
 
-impl Silence {
+impl SilenceLimit {
     /// As long as ten messages need at four seconds each (`create_server_timers`).
     const GRACE: Duration = Duration::from_secs(40);
     /// As long as nothing may come from who sends (`--rcv-timeout`).
@@ -197,7 +197,7 @@ impl Silence {
     fn new(now: Instant, params: &Params, sends: bool) -> Self {
         let time = Duration::from_secs(params.seconds + params.omit);
         let over = (params.seconds > 0).then(|| now + time + Self::GRACE);
-        Self { over, came: (!sends).then(|| Came::since(now)) }
+        Self { over, came: (!sends).then(|| LastArrival::since(now)) }
     }
 
     /// `bytes` have come by now.
@@ -205,7 +205,7 @@ impl Silence {
         if self.over.is_some_and(|over| now >= over) {
             return Err(Error("the client has not ended its test in time".to_owned()));
         }
-        let is_silent = |came: &mut Came| came.silent_for(now, bytes) >= Self::LONGEST;
+        let is_silent = |came: &mut LastArrival| came.silent_for(now, bytes) >= Self::LONGEST;
         if self.came.as_mut().is_some_and(is_silent) {
             return Err(Error(format!("nothing has come for {:?}", Self::LONGEST)));
         }
@@ -215,7 +215,7 @@ impl Silence {
 
 /// The data streams of a test: those that show its cookie.
 fn accept_streams(
-    door: &mut Door<'_>,
+    door: &mut Acceptor<'_>,
     cookie: &[u8; COOKIE],
     params: &Params,
     watch: &mut impl Watch,
@@ -252,7 +252,7 @@ mod tests {
     fn goes_on(wanted: &Value, sends: bool, steps: &[(u64, u64, bool)]) {
         let params = Params::read(wanted).map_err(|(_, error)| error).expect("right");
         let began = Instant::now();
-        let mut silence = Silence::new(began, &params, sends);
+        let mut silence = SilenceLimit::new(began, &params, sends);
         for &(seconds, bytes, goes_on) in steps {
             let found = silence.check(began + Duration::from_secs(seconds), bytes);
             assert_eq!(found.is_ok(), goes_on, "after {seconds} s: {found:?}");

@@ -131,7 +131,7 @@ impl Control {
     /// Why the server refuses.
     pub fn hear_refusal(&self) -> Error {
         let mut numbers = [0; 8];
-        let number = match Patient::new(&self.stream, PATIENCE).read_exact(&mut numbers) {
+        let number = match TimedReader::new(&self.stream, PATIENCE).read_exact(&mut numbers) {
             Ok(()) => u32::from_be_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]),
             Err(_) => 0,
         };
@@ -162,7 +162,7 @@ impl Control {
     /// # Errors
     /// As above.
     pub fn receive_within(&self, longest: Duration) -> Result<Value, Error> {
-        read_json(&mut Patient::new(&self.stream, longest))
+        read_json(&mut TimedReader::new(&self.stream, longest))
     }
 }
 
@@ -185,18 +185,18 @@ fn read_json(from: &mut impl Read) -> Result<Value, Error> {
 }
 
 /// Reads, but does not wait for ever.
-struct Patient<'a> {
+struct TimedReader<'a> {
     stream: &'a TcpStream,
     over: Instant,
 }
 
-impl<'a> Patient<'a> {
+impl<'a> TimedReader<'a> {
     fn new(stream: &'a TcpStream, longest: Duration) -> Self {
         Self { stream, over: Instant::now() + longest }
     }
 }
 
-impl Read for Patient<'_> {
+impl Read for TimedReader<'_> {
     fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
         let left = self.over.saturating_duration_since(Instant::now());
         self.stream.read_for(memory, left)?.ok_or_else(|| io::ErrorKind::TimedOut.into())

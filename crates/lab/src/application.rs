@@ -10,7 +10,7 @@ use datapath::tcp::config::TcpConfig;
 pub trait Application: Send + Sync {
     /// The two ends of one flow, fresh for each: who sends or asks, and who receives or answers. The
     /// second one starts with the experiment and has to listen at `remote`.
-    fn ends(&self, place: &Place) -> (Box<dyn App>, Box<dyn App>);
+    fn ends(&self, place: &FlowPlace) -> (Box<dyn App>, Box<dyn App>);
 
     /// True if it runs over TCP.
     fn is_tcp(&self) -> bool {
@@ -25,7 +25,7 @@ pub trait Application: Send + Sync {
 
 /// Where a flow runs.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct FlowPlace {
     /// The sending or asking end.
     pub local: SocketAddr,
     /// The receiving or answering end.

@@ -76,5 +76,5 @@ pub mod sweep;
 pub mod trace;
 pub mod vectors;
 
-pub use application::{Application, ApplicationKind, GuestApp, Place};
+pub use application::{Application, ApplicationKind, FlowPlace, GuestApp};
 pub use registry::{NameError, Registry};

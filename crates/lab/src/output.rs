@@ -19,7 +19,7 @@ use crate::store::table::Table;
 use crate::store::{self, Store, metric_stem};
 use crate::sweep::Point;
 
-use against::Against;
+use against::MetricPlot;
 pub use over_time::line;
 use over_time::{KINDS, Kind, usual};
 pub use undrawn::undrawn;
@@ -100,11 +100,11 @@ impl From<HeatMap> for Chart {
     }
 }
 
-impl From<Against> for Chart {
-    fn from(chart: Against) -> Self {
+impl From<MetricPlot> for Chart {
+    fn from(chart: MetricPlot) -> Self {
         match chart {
-            Against::Lines(chart) => Self::Lines(chart),
-            Against::Bars(chart) => Self::Bars(chart),
+            MetricPlot::Lines(chart) => Self::Lines(chart),
+            MetricPlot::Bars(chart) => Self::Bars(chart),
         }
     }
 }

@@ -236,7 +236,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::Place;
+    use crate::application::FlowPlace;
     use apps::{App, TcpSend, TcpSink};
     use datapath::qdisc::fifo::{Fifo, FifoKind};
     use datapath::rng::Rng;
@@ -329,7 +329,7 @@ mod tests {
     struct Lots;
 
     impl Application for Lots {
-        fn ends(&self, place: &Place) -> (Box<dyn App>, Box<dyn App>) {
+        fn ends(&self, place: &FlowPlace) -> (Box<dyn App>, Box<dyn App>) {
             let sender = TcpSend::bulk(place.local, place.remote, place.client.clone());
             (Box::new(sender), Box::new(TcpSink::new(place.remote, place.server.clone())))
         }

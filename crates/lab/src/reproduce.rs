@@ -171,15 +171,15 @@ impl Publication {
 }
 
 /// `goodput gain` is in percent of the baseline's goodput, `latency added` in the metric's unit.
-fn over_baseline(metric: &str) -> Option<(&str, Over)> {
-    let gain: Over = |own, base| (own / base - 1.0) * 100.0;
-    let added: Over = |own, base| own - base;
+fn over_baseline(metric: &str) -> Option<(&str, Ratio)> {
+    let gain: Ratio = |own, base| (own / base - 1.0) * 100.0;
+    let added: Ratio = |own, base| own - base;
     let found = metric.strip_suffix(" gain").map(|words| (words, gain));
     found.or_else(|| metric.strip_suffix(" added").map(|words| (words, added)))
 }
 
 /// A figure from ours and the baseline's.
-type Over = fn(f64, f64) -> f64;
+type Ratio = fn(f64, f64) -> f64;
 
 /// The values of `SCOPE METRIC`, or of a metric of the whole experiment, run by run.
 fn values(point: &PointResult, words: &str) -> Vec<f64> {

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 /// The values of a column of a time series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Samples(Kept);
+pub struct Samples(Storage);
 
 /// By the smallest kind of number that all of them fit in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kept {
+enum Storage {
     Short(Vec<u16>),
     Narrow(Vec<u32>),
     Wide(Vec<Option<i64>>),
@@ -75,7 +75,7 @@ fn extend_small<T: Small>(
     all_fit
 }
 
-impl Kept {
+impl Storage {
     /// Adds values up to the first that does not fit, which it gives back.
     #[inline]
     fn extend(&mut self, mut values: impl Iterator<Item = Option<i64>>) -> Result<(), Option<i64>> {
@@ -113,7 +113,7 @@ impl Kept {
 impl Samples {
     /// None, and room for so many.
     pub fn with_capacity(count: usize) -> Self {
-        Self(Kept::Short(Vec::with_capacity(count)))
+        Self(Storage::Short(Vec::with_capacity(count)))
     }
 
     /// Adds a value.
@@ -126,9 +126,9 @@ impl Samples {
     pub fn extend_known(&mut self, values: impl Iterator<Item = i64> + Clone, absent: i64) {
         let known = |value| (value != absent).then_some(value);
         let all_fit = match &mut self.0 {
-            Kept::Short(kept) => extend_small(kept, values.clone(), absent),
-            Kept::Narrow(kept) => extend_small(kept, values.clone(), absent),
-            Kept::Wide(_) => false,
+            Storage::Short(kept) => extend_small(kept, values.clone(), absent),
+            Storage::Narrow(kept) => extend_small(kept, values.clone(), absent),
+            Storage::Wide(_) => false,
         };
         if !all_fit {
             self.extend(values.map(known));
@@ -138,9 +138,9 @@ impl Samples {
     /// How many there are, absent ones too.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kept::Short(values) => values.len(),
-            Kept::Narrow(values) => values.len(),
-            Kept::Wide(values) => values.len(),
+            Storage::Short(values) => values.len(),
+            Storage::Narrow(values) => values.len(),
+            Storage::Wide(values) => values.len(),
         }
     }
 
@@ -155,9 +155,9 @@ impl Samples {
     /// Behind the last one.
     pub fn at(&self, place: usize) -> Option<i64> {
         match &self.0 {
-            Kept::Short(values) => values[place].value(),
-            Kept::Narrow(values) => values[place].value(),
-            Kept::Wide(values) => values[place],
+            Storage::Short(values) => values[place].value(),
+            Storage::Narrow(values) => values[place].value(),
+            Storage::Wide(values) => values[place],
         }
     }
 
@@ -177,7 +177,7 @@ impl Samples {
     }
 }
 
-impl Default for Kept {
+impl Default for Storage {
     fn default() -> Self {
         Self::Short(Vec::new())
     }
@@ -234,8 +234,8 @@ mod tests {
                 }
                 let all_below =
                     |most| given.iter().flatten().all(|value| (0..most).contains(value));
-                assert_eq!(matches!(kept.0, Kept::Short(_)), all_below(short));
-                assert_eq!(matches!(kept.0, Kept::Wide(_)), !all_below(narrow));
+                assert_eq!(matches!(kept.0, Storage::Short(_)), all_below(short));
+                assert_eq!(matches!(kept.0, Storage::Wide(_)), !all_below(narrow));
             }
         }
         assert!(Samples::from(Vec::new()).is_empty());

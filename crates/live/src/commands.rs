@@ -22,14 +22,14 @@ pub struct Names {
 
 /// What is wrong with a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct CommandError {
     /// Bytes before the place in the command.
     pub column: usize,
     /// What is wrong, and the nearest valid word.
     pub message: String,
 }
 
-impl From<GrammarError> for Wrong {
+impl From<GrammarError> for CommandError {
     fn from(error: GrammarError) -> Self {
         let help = error.nearest.as_ref();
         let help = help.map_or(String::new(), |word| format!("; did you mean \"{word}\"?"));
@@ -37,8 +37,8 @@ impl From<GrammarError> for Wrong {
     }
 }
 
-fn wrong(message: impl Into<String>) -> Wrong {
-    Wrong { column: 0, message: message.into() }
+fn wrong(message: impl Into<String>) -> CommandError {
+    CommandError { column: 0, message: message.into() }
 }
 
 /// Whether a command that begins so is none of `tc`, whose own name may be left out.
@@ -71,7 +71,7 @@ pub(crate) struct Manner {
 const VERBS: [&str; 8] = ["add", "change", "replace", "link", "delete", "list", "show", "lst"];
 
 impl<'a> Asked<'a> {
-    pub fn read(command: &'a str) -> Result<Self, Wrong> {
+    pub fn read(command: &'a str) -> Result<Self, CommandError> {
         let mut words = Words::new(command);
         words.accept("tc");
         let (mut manner, mut object) = (Manner::default(), words.next());
@@ -102,7 +102,7 @@ impl<'a> Asked<'a> {
 
 impl Manner {
     /// Takes an option of `tc`, which may be cut short.
-    fn option(&mut self, word: Word<'_>) -> Result<(), Wrong> {
+    fn option(&mut self, word: Word<'_>) -> Result<(), CommandError> {
         match word.cut_short(&["-statistics", "-stats", "-details", "-pretty", "-json"]) {
             Some("-statistics" | "-stats") => self.extent.statistics = true,
             Some("-details") => self.extent.details = true,
@@ -155,7 +155,7 @@ impl Names {
         now: Instant,
         port: Port,
         words: &str,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), CommandError> {
         let mut rest = Words::new(words);
         let spec: Spec = tc::parse_spec(&mut rest)?;
         let handle = Handle::new(0x8001, 0);
@@ -169,7 +169,12 @@ impl Names {
     ///
     /// # Errors
     /// As for [`run`](Self::run); it is none of `tc` at all.
-    pub fn asked(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
+    pub fn asked(
+        &self,
+        bridge: &mut Bridge,
+        now: Instant,
+        command: &str,
+    ) -> Result<String, CommandError> {
         if let Some(word) = Words::new(command).next().filter(is_none_of_tc) {
             let mut unknown = word.unknown("ctl", &["tc", "show", "stop"]);
             unknown.message += "; between two devices there are tc, show, show -j and stop";
@@ -183,7 +188,12 @@ impl Names {
     ///
     /// # Errors
     /// `tc` or the kernel would refuse it; nothing is changed then.
-    pub fn run(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
+    pub fn run(
+        &self,
+        bridge: &mut Bridge,
+        now: Instant,
+        command: &str,
+    ) -> Result<String, CommandError> {
         match Asked::read(command)? {
             Asked::Show { manner, device } => {
                 let device = device.map(|name| self.port(name)).transpose()?;
@@ -195,7 +205,7 @@ impl Names {
     }
 
     /// The port of this name.
-    fn port(&self, name: &str) -> Result<Port, Wrong> {
+    fn port(&self, name: &str) -> Result<Port, CommandError> {
         let known = self.names.iter().position(|known| known == name);
         known.map(|index| Port(index as u16)).ok_or_else(|| {
             let [one, other] = &self.names;
@@ -209,7 +219,12 @@ impl Names {
         manner.show(now, ports.map(of))
     }
 
-    fn change(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
+    fn change(
+        &self,
+        bridge: &mut Bridge,
+        now: Instant,
+        command: &str,
+    ) -> Result<String, CommandError> {
         let parsed = tc::parse_qdisc(command)?;
         let port = self.port(&parsed.device)?;
         let rng = Rng::stream(self.seed, now.as_nanos());
@@ -219,7 +234,12 @@ impl Names {
         Ok(String::new())
     }
 
-    fn filter(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
+    fn filter(
+        &self,
+        bridge: &mut Bridge,
+        now: Instant,
+        command: &str,
+    ) -> Result<String, CommandError> {
         let parsed = tc::parse_filter(command)?;
         let port = self.port(&parsed.device)?;
         if matches!(parsed.outcome, FilterAction::Police(_)) {

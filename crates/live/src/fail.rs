@@ -6,7 +6,7 @@
 //! the packet sockets have had them.
 
 use crate::open::Fault;
-use crate::sys::{self, Curtain};
+use crate::sys::{self, AttachedPrograms};
 use std::process::Command;
 
 /// Where our filters are among others at an interface.
@@ -14,15 +14,15 @@ const PREFERENCE: &str = "49999";
 
 /// Held as long as the program is to be what passes packets.
 #[derive(Debug)]
-pub struct Held {
-    _curtains: [Curtain; 2],
+pub struct FailOpen {
+    _curtains: [AttachedPrograms; 2],
 }
 
 /// Fail open: prepares the kernel to pass packets between two interfaces when this process has ended.
 ///
 /// # Errors
 /// Devices that are no interfaces, or a kernel or rights that do not allow it.
-pub fn open(names: [&str; 2]) -> Result<Held, Fault> {
+pub fn open(names: [&str; 2]) -> Result<FailOpen, Fault> {
     let draw = |name: &str| {
         let index = sys::facts(name).map(|facts| facts.index);
         index.and_then(sys::draw_curtain).map_err(|error| {
@@ -42,7 +42,7 @@ pub fn open(names: [&str; 2]) -> Result<Held, Fault> {
         tc(&format!("filter add dev {from} ingress pref {PREFERENCE} {all} {to}"))
             .map_err(|error| Fault::Usage(format!("--fail open: {from}: {error}")))?;
     }
-    Ok(Held { _curtains: curtains })
+    Ok(FailOpen { _curtains: curtains })
 }
 
 /// Fail closed: takes away what an earlier run has left that was to fail open; true if there was such.

@@ -89,7 +89,7 @@ pub struct Running {
 
 /// When it runs, by the monotonic clock.
 #[derive(Clone, Debug)]
-pub struct Span {
+pub struct RunSpan {
     /// Time zero of what it tells.
     pub zero: Instant,
     /// It begins then.
@@ -109,14 +109,14 @@ const CHUNK: usize = 64 * 1024;
 
 struct Worker {
     report: Arc<Mutex<Report>>,
-    span: Span,
+    span: RunSpan,
 }
 
 /// Has `job` done in a namespace.
 ///
 /// # Errors
 /// No thread can be started.
-pub fn run(namespace: &Namespace, job: Job, span: Span) -> io::Result<Running> {
+pub fn run(namespace: &Namespace, job: Job, span: RunSpan) -> io::Result<Running> {
     let report = Arc::new(Mutex::new(Report::default()));
     let worker = Worker { report: Arc::clone(&report), span };
     namespace.spawn(move || {

@@ -7,7 +7,7 @@
 
 use crate::device::{Device, PacketSocket, Pools, Tun};
 use crate::open::{Fault, claim, refused};
-use crate::sys::{self, Curtain};
+use crate::sys::{self, AttachedPrograms};
 use std::io;
 use std::os::unix::net::UnixListener;
 
@@ -23,8 +23,8 @@ pub struct Detour {
 
 /// Held as long as traffic is to go round.
 #[derive(Debug)]
-pub struct Held {
-    _programs: Curtain,
+pub struct LoopbackRoute {
+    _programs: AttachedPrograms,
     _lock: UnixListener,
 }
 
@@ -81,7 +81,7 @@ impl Start {
     ///
     /// # Errors
     /// Without rights, or before Linux 6.6.
-    pub fn begin(self) -> Result<Held, Fault> {
+    pub fn begin(self) -> Result<LoopbackRoute, Fault> {
         let [interface, tap] = &self.names;
         let index = |name: &str| sys::facts(name).map(|facts| facts.index);
         let programs = index(interface)
@@ -91,6 +91,6 @@ impl Start {
                     "--dev {interface}: {error}; it takes CAP_BPF, CAP_NET_ADMIN and Linux 6.6"
                 ))
             })?;
-        Ok(Held { _programs: programs, _lock: self.lock })
+        Ok(LoopbackRoute { _programs: programs, _lock: self.lock })
     }
 }

@@ -1,6 +1,6 @@
 //! Real programs in a namespace. Each ends with us, however we end.
 
-use crate::kernel::Span;
+use crate::kernel::RunSpan;
 use crate::netns::Namespace;
 use crate::sys::{self, process};
 use datapath::units::Instant;
@@ -47,7 +47,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 ///
 /// # Errors
 /// No thread can be started.
-pub fn run(namespace: &Namespace, words: Vec<String>, span: Span) -> io::Result<Program> {
+pub fn run(namespace: &Namespace, words: Vec<String>, span: RunSpan) -> io::Result<Program> {
     let state = Arc::new(Mutex::new(State::default()));
     let shared = Arc::clone(&state);
     let thread = namespace.spawn(move || {
@@ -62,7 +62,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(words: &[String], span: &Span, state: &Mutex<State>) -> io::Result<()> {
+fn watch(words: &[String], span: &RunSpan, state: &Mutex<State>) -> io::Result<()> {
     let is_over = || span.over.load(Ordering::Relaxed);
     while sys::now() < span.start && !is_over() {
         std::thread::sleep(LOOK.min(std::time::Duration::from_nanos(

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Which side is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ours {
+pub enum OurSide {
     /// Clients come to our stack, and the kernel connects to the server.
     Listens,
     /// Clients come to the kernel, and our stack connects to the server.
@@ -63,7 +63,7 @@ impl Proxy {
     /// The address cannot be listened at.
     pub fn start(
         stack: &Stack,
-        ours: Ours,
+        ours: OurSide,
         listen: SocketAddr,
         to: SocketAddr,
     ) -> io::Result<Self> {
@@ -71,11 +71,11 @@ impl Proxy {
             Self { stack: stack.clone(), to, statistics: Arc::default(), stop: Arc::default() };
         let theirs = proxy.clone();
         match ours {
-            Ours::Listens => {
+            OurSide::Listens => {
                 let listener = endpoint::TcpListener::bind(stack, listen)?;
                 spawn("proxy-accept", move || theirs.accept_ours(&listener))?;
             }
-            Ours::Connects => {
+            OurSide::Connects => {
                 let listener = TcpListener::bind(listen)?;
                 spawn("proxy-accept", move || theirs.accept_kernels(&listener))?;
             }
@@ -125,7 +125,7 @@ impl Proxy {
                     self.admit(move |proxy| {
                         let server = TcpStream::connect_timeout(&proxy.to, CONNECT);
                         match proxy.reached(server) {
-                            Some(server) => proxy.join(&client, &server, Ours::Listens),
+                            Some(server) => proxy.join(&client, &server, OurSide::Listens),
                             // Nobody there: the client is told as by the server itself.
                             None => client.reset(),
                         }
@@ -148,7 +148,7 @@ impl Proxy {
             self.admit(move |proxy| {
                 let server = endpoint::TcpStream::connect_for(&proxy.stack, proxy.to, CONNECT);
                 match proxy.reached(server) {
-                    Some(server) => proxy.join(&server, &client, Ours::Connects),
+                    Some(server) => proxy.join(&server, &client, OurSide::Connects),
                     None => reset(&client),
                 }
             });
@@ -185,11 +185,11 @@ impl Proxy {
     }
 
     /// Passes on what comes from either side until both are through.
-    fn join(&self, ours: &endpoint::TcpStream, kernels: &TcpStream, side: Ours) {
+    fn join(&self, ours: &endpoint::TcpStream, kernels: &TcpStream, side: OurSide) {
         let _is_gone = (ours.set_nodelay(true), kernels.set_nodelay(true));
         let (up, down) = match side {
-            Ours::Listens => (&self.statistics.forth, &self.statistics.back),
-            Ours::Connects => (&self.statistics.back, &self.statistics.forth),
+            OurSide::Listens => (&self.statistics.forth, &self.statistics.back),
+            OurSide::Connects => (&self.statistics.back, &self.statistics.forth),
         };
         let failed = std::thread::scope(|scope| {
             let other = scope.spawn(|| {

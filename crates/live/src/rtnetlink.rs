@@ -168,7 +168,7 @@ pub struct Monitor {
 
 /// What a [`Monitor`] has heard.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum MonitorEvent {
     /// These messages, in their order.
     Messages(Vec<Message>),
     /// There were more than the socket holds (`ENOBUFS`): only a new dump tells what is.
@@ -202,7 +202,7 @@ impl Monitor {
     ///
     /// # Errors
     /// The socket is broken.
-    pub fn read(&self) -> io::Result<Heard> {
+    pub fn read(&self) -> io::Result<MonitorEvent> {
         let mut found = Vec::new();
         loop {
             match self.socket.recv_from_full() {
@@ -212,10 +212,10 @@ impl Monitor {
                 // Only the kernel is believed.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Heard::Messages(found));
+                    return Ok(MonitorEvent::Messages(found));
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    return Ok(Heard::Lost);
+                    return Ok(MonitorEvent::Lost);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

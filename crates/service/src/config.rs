@@ -55,14 +55,14 @@ pub enum Log {
 
 /// Where metrics may be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     /// HTTP on an address of this machine.
     Tcp(SocketAddr),
     /// HTTP on a Unix socket.
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -102,7 +102,7 @@ pub struct Config {
     /// How logs are written.
     pub log: Log,
     /// Where metrics are.
-    pub metrics: Option<Place>,
+    pub metrics: Option<ListenAddress>,
     /// The control socket.
     pub ctl: Option<PathBuf>,
     /// How long queues may drain at the end, in ns.
@@ -117,7 +117,7 @@ pub struct Config {
 
 /// A mistake, and where it is: line and column from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct ConfigError {
     /// Line.
     pub line: usize,
     /// Column in characters.
@@ -126,7 +126,7 @@ pub struct Mistake {
     pub message: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
     }
@@ -137,7 +137,7 @@ impl Config {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn parse(text: &str) -> Result<Self, Mistake> {
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().unwrap_or(0..0);
             mistake(text, &at, error.message().to_owned())
@@ -199,7 +199,7 @@ impl Config {
 }
 
 impl ShapeTable {
-    fn check(self, text: &str) -> Result<Tool, Mistake> {
+    fn check(self, text: &str) -> Result<Tool, ConfigError> {
         for words in [&self.ab, &self.ba].into_iter().flatten() {
             tc::parse_spec(&mut Words::new(words.get_ref())).map_err(|error| {
                 // Behind the quotation mark.
@@ -213,7 +213,7 @@ impl ShapeTable {
 }
 
 impl RouteTable {
-    fn check(self, text: &str) -> Result<Tool, Mistake> {
+    fn check(self, text: &str) -> Result<Tool, ConfigError> {
         let at = self.dev.span();
         let dev = self.dev.into_inner();
         if dev.is_empty() {
@@ -227,25 +227,25 @@ impl RouteTable {
     }
 }
 
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<ListenAddress, String> {
     if let Some(path) = text.strip_prefix("unix:") {
-        return Ok(Place::Unix(path.into()));
+        return Ok(ListenAddress::Unix(path.into()));
     }
     let address: SocketAddr = text.parse().map_err(|_| {
         format!("\"{text}\": an address with a port, as in \"127.0.0.1:9101\", or \"unix:PATH\"")
     })?;
     if address.ip().is_loopback() {
-        Ok(Place::Tcp(address))
+        Ok(ListenAddress::Tcp(address))
     } else {
         Err(format!("{address}: metrics are for this machine only: 127.0.0.1, [::1] or unix:PATH"))
     }
 }
 
-fn mistake(text: &str, at: &Range<usize>, message: String) -> Mistake {
+fn mistake(text: &str, at: &Range<usize>, message: String) -> ConfigError {
     let before = text.get(..at.start.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = before.matches('\n').count() + 1;
-    Mistake { line, column: before[line_start..].chars().count() + 1, message }
+    ConfigError { line, column: before[line_start..].chars().count() + 1, message }
 }
 
 #[cfg(test)]
@@ -266,7 +266,10 @@ ab = "cake bandwidth 30mbit"
     fn a_file_is_read() {
         let config = Config::parse(SHAPE).expect("it is right");
         assert_eq!((config.log, config.drain_nanos), (Log::Json, 500_000_000));
-        assert_eq!(config.metrics, Some(Place::Tcp("127.0.0.1:9101".parse().expect("one"))));
+        assert_eq!(
+            config.metrics,
+            Some(ListenAddress::Tcp("127.0.0.1:9101".parse().expect("one")))
+        );
         let faster = Config::parse(&SHAPE.replace("30mbit", "40mbit")).expect("it is right");
         assert_eq!(config.fixed_difference(&faster), None);
         let other = Config::parse(&SHAPE.replace("nobody", "daemon")).expect("it is right");

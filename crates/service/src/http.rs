@@ -1,6 +1,6 @@
 //! Where metrics are asked for: HTTP/1.1, one question a connection, on this machine only.
 
-use crate::config::Place;
+use crate::config::ListenAddress;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -31,10 +31,10 @@ impl Listener {
     ///
     /// # Errors
     /// Somebody listens there, or may not be listened there.
-    pub fn bind(place: &Place) -> io::Result<Self> {
+    pub fn bind(place: &ListenAddress) -> io::Result<Self> {
         match place {
-            Place::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
-            Place::Unix(path) => {
+            ListenAddress::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
+            ListenAddress::Unix(path) => {
                 let is_socket = |file: fs::Metadata| file.file_type().is_socket();
                 let left_over = fs::symlink_metadata(path).is_ok_and(is_socket)
                     && std::os::unix::net::UnixStream::connect(path).is_err();
@@ -204,7 +204,8 @@ mod tests {
     fn clients_that_say_nothing_keep_nobody_waiting() {
         let name = format!("ackwright-http-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let listener = Listener::bind(&Place::Unix(path.clone())).expect("a place of its own");
+        let listener =
+            Listener::bind(&ListenAddress::Unix(path.clone())).expect("a place of its own");
         thread::spawn(move || listener.serve(|| Ok("x 1\n".to_owned())));
         let connect = || std::os::unix::net::UnixStream::connect(&path).expect("it listens");
         let silent: Vec<_> = (0..CLIENTS - 1).map(|_| connect()).collect();
@@ -222,7 +223,7 @@ mod tests {
     fn a_file_that_is_no_socket_is_left_alone() {
         let path = std::env::temp_dir().join(format!("ackwright-http-file-{}", std::process::id()));
         fs::write(&path, "precious").expect("a file");
-        Listener::bind(&Place::Unix(path.clone())).expect_err("somebody has that place");
+        Listener::bind(&ListenAddress::Unix(path.clone())).expect_err("somebody has that place");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
         fs::remove_file(&path).expect("it is there");
     }

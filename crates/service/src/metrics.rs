@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
 /// What it means, and its values by labels.
-type Of<T> = (&'static str, Family<Labels, T>);
+type MetricFamily<T> = (&'static str, Family<Labels, T>);
 
 /// Metrics that are being put together.
 #[derive(Default)]
 struct Metrics {
-    counters: BTreeMap<&'static str, Of<Counter>>,
-    gauges: BTreeMap<&'static str, Of<Gauge<f64, AtomicU64>>>,
+    counters: BTreeMap<&'static str, MetricFamily<Counter>>,
+    gauges: BTreeMap<&'static str, MetricFamily<Gauge<f64, AtomicU64>>>,
 }
 
 impl Metrics {
@@ -67,7 +67,7 @@ impl Metrics {
 fn register<T: Metric + TypedMetric + Clone + Default>(
     registry: &mut Registry,
     name: &'static str,
-    (help, family): Of<T>,
+    (help, family): MetricFamily<T>,
 ) {
     let alone = family.get(&Labels::new()).map(|value| (*value).clone());
     match alone {

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 /// Which end of a link is tapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum LinkEnd {
     /// Packets when they are put on the link.
     Sent,
     /// Packets when they come out at its far end.
@@ -26,14 +26,14 @@ pub enum Side {
 pub struct Capture<W: Write> {
     writer: Writer<W>,
     snap: Snap,
-    taps: BTreeMap<Place, Tap>,
+    taps: BTreeMap<TapPoint, Tap>,
     error: Option<io::Error>,
 }
 
 /// Where a tap is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Link(LinkId, Side),
+enum TapPoint {
+    Link(LinkId, LinkEnd),
     Drops(DropPlace),
 }
 
@@ -51,15 +51,15 @@ impl<W: Write> Capture<W> {
     }
 
     /// Taps one side of a link, by the name of an interface.
-    pub fn tap(&mut self, link: LinkId, side: Side, name: &str) {
+    pub fn tap(&mut self, link: LinkId, side: LinkEnd, name: &str) {
         let tap = Tap { name: name.to_owned(), interface: None };
-        self.taps.insert(Place::Link(link, side), tap);
+        self.taps.insert(TapPoint::Link(link, side), tap);
     }
 
     /// Records what is dropped in a node or on a link.
     pub fn tap_drops(&mut self, place: DropPlace, name: &str) {
         let tap = Tap { name: format!("{name} drops"), interface: None };
-        self.taps.insert(Place::Drops(place), tap);
+        self.taps.insert(TapPoint::Drops(place), tap);
     }
 
     /// Ends the file.
@@ -73,7 +73,7 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    fn note(&mut self, now: Instant, place: Place, packet: &Packet, dropped: Option<Reason>) {
+    fn note(&mut self, now: Instant, place: TapPoint, packet: &Packet, dropped: Option<Reason>) {
         if self.error.is_none() {
             self.error = self.write(now, place, packet, dropped).err();
         }
@@ -82,7 +82,7 @@ impl<W: Write> Capture<W> {
     fn write(
         &mut self,
         now: Instant,
-        place: Place,
+        place: TapPoint,
         packet: &Packet,
         dropped: Option<Reason>,
     ) -> io::Result<()> {
@@ -109,19 +109,19 @@ impl<W: Write> Observer for Capture<W> {
     }
 
     fn wants_link(&self, link: LinkId) -> bool {
-        let is_tapped = |side| self.taps.contains_key(&Place::Link(link, side));
-        is_tapped(Side::Sent) || is_tapped(Side::Delivered)
+        let is_tapped = |side| self.taps.contains_key(&TapPoint::Link(link, side));
+        is_tapped(LinkEnd::Sent) || is_tapped(LinkEnd::Delivered)
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        self.note(now, Place::Link(link, Side::Sent), packet, None);
+        self.note(now, TapPoint::Link(link, LinkEnd::Sent), packet, None);
     }
 
     fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        self.note(now, Place::Link(link, Side::Delivered), packet, None);
+        self.note(now, TapPoint::Link(link, LinkEnd::Delivered), packet, None);
     }
 
     fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
-        self.note(now, Place::Drops(place), packet, Some(reason));
+        self.note(now, TapPoint::Drops(place), packet, Some(reason));
     }
 }

@@ -11,7 +11,7 @@ use crate::epoch::Epoch;
 use crate::event::{EventId, Kind};
 use crate::groups::Groups;
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
-use crate::partition::{AWAY, Away, Partition};
+use crate::partition::{Partition, REMOTE, RemoteEnd};
 use crate::pool::Pool;
 use crate::state::{AppState, NO_LINK, NodeState};
 use apps::NO_APP;
@@ -19,14 +19,14 @@ use core::mem::take;
 
 /// A partition and what works it off: what one thread does.
 #[repr(align(128))]
-pub(crate) struct Share {
+pub(crate) struct Shard {
     pub part: Partition,
     pub epoch: Epoch,
 }
 
 /// What a partition's numbers are in the whole world. Empty if they are the same.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct GlobalIds {
     nodes: Vec<u32>,
     links: Vec<u32>,
     apps: Vec<u32>,
@@ -34,7 +34,7 @@ pub(crate) struct Names {
 
 /// A number in a partition.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
+pub(crate) struct Slot {
     pub part: usize,
     pub index: u32,
 }
@@ -42,10 +42,10 @@ pub(crate) struct At {
 /// Where everything is. Empty if the world is not divided.
 #[derive(Debug, Default)]
 pub(crate) struct Division {
-    nodes: Vec<At>,
+    nodes: Vec<Slot>,
     /// Where each link begins, and where it ends.
-    pub links: Vec<[At; 2]>,
-    apps: Vec<At>,
+    pub links: Vec<[Slot; 2]>,
+    apps: Vec<Slot>,
     /// Epochs that what crosses from one partition to another takes at least.
     pub epochs_ahead: u64,
 }
@@ -56,11 +56,11 @@ fn name(names: &[u32], index: u32) -> u32 {
 }
 
 #[inline]
-fn place(places: &[At], index: u32) -> At {
-    places.get(index as usize).copied().unwrap_or(At { part: 0, index })
+fn place(places: &[Slot], index: u32) -> Slot {
+    places.get(index as usize).copied().unwrap_or(Slot { part: 0, index })
 }
 
-impl Names {
+impl GlobalIds {
     #[inline]
     pub fn node(&self, node: NodeId) -> NodeId {
         NodeId(name(&self.nodes, node.0))
@@ -84,21 +84,21 @@ impl Names {
 }
 
 impl Division {
-    pub fn node(&self, node: NodeId) -> At {
+    pub fn node(&self, node: NodeId) -> Slot {
         place(&self.nodes, node.0)
     }
 
     /// Where a link begins.
-    pub fn link(&self, link: LinkId) -> At {
-        self.links.get(link.0 as usize).map_or(At { part: 0, index: link.0 }, |ends| ends[0])
+    pub fn link(&self, link: LinkId) -> Slot {
+        self.links.get(link.0 as usize).map_or(Slot { part: 0, index: link.0 }, |ends| ends[0])
     }
 
     /// Where it ends.
-    pub fn far_end(&self, link: LinkId) -> At {
-        self.links.get(link.0 as usize).map_or(At { part: 0, index: link.0 }, |ends| ends[1])
+    pub fn far_end(&self, link: LinkId) -> Slot {
+        self.links.get(link.0 as usize).map_or(Slot { part: 0, index: link.0 }, |ends| ends[1])
     }
 
-    pub fn app(&self, app: u32) -> At {
+    pub fn app(&self, app: u32) -> Slot {
         place(&self.apps, app)
     }
 
@@ -136,7 +136,7 @@ impl NodeState {
 }
 
 /// What held a partition that is no more: memory new to the process costs more than to move what is in it.
-pub(crate) type Remains = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
+pub(crate) type Recycled = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
 
 impl Partition {
     /// An empty partition at the same time, one of `count`, with epochs of this width.
@@ -155,7 +155,7 @@ impl Partition {
 }
 
 /// Divides a world: each node belongs to the partition that `parts` says.
-pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>, Division) {
+pub(crate) fn split(whole: Shard, groups: &Groups, parts: &[u32]) -> (Vec<Shard>, Division) {
     let mut whole = whole.part;
     let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
     let mut all: Vec<_> = (0..count).map(|_| whole.sibling(count, groups.width)).collect();
@@ -167,7 +167,7 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     for (name, node) in (0..).zip(whole.nodes.drain(..)) {
         let part = parts[name as usize] as usize;
         let here = &mut all[part];
-        division.nodes.push(At { part, index: here.nodes.len() as u32 });
+        division.nodes.push(Slot { part, index: here.nodes.len() as u32 });
         here.names.nodes.push(name);
         here.nodes.push(node);
     }
@@ -175,9 +175,9 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
         division.links.push(place_link(&mut all, &division.nodes, name, link));
     }
     for (name, mut app) in (0..).zip(whole.apps.drain(..)) {
-        let At { part, index } = division.node(app.node);
+        let Slot { part, index } = division.node(app.node);
         app.node = NodeId(index);
-        division.apps.push(At { part, index: all[part].apps.len() as u32 });
+        division.apps.push(Slot { part, index: all[part].apps.len() as u32 });
         all[part].names.apps.push(name);
         all[part].apps.push(app);
     }
@@ -189,18 +189,18 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
     (all[0].stats, all[0].remains) = (whole.stats, whole.remains);
     (all[0].pool, all[0].place) = (whole.pool, whole.place);
     let epoch = |part: &Partition| Epoch::new(groups.among(&part.names.nodes));
-    let share = |part| Share { epoch: epoch(&part), part };
+    let share = |part| Shard { epoch: epoch(&part), part };
     (all.into_iter().map(share).collect(), division)
 }
 
 /// Puts a link where it begins, and something in its place where it ends.
-fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) -> [At; 2] {
+fn place_link(all: &mut [Partition], nodes: &[Slot], name: u32, mut link: Link) -> [Slot; 2] {
     let (from, to) = (nodes[link.from.0.0 as usize], nodes[link.to.0.0 as usize]);
     let mut add = |part: usize, link: Link| {
         let here = &mut all[part];
         here.names.links.push(name);
         here.links.push(link);
-        At { part, index: here.links.len() as u32 - 1 }
+        Slot { part, index: here.links.len() as u32 - 1 }
     };
     let to_there = (NodeId(to.index), link.to.1);
     link.near.0 = NodeId(from.index);
@@ -212,8 +212,8 @@ fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) ->
     let there = add(to.part, stand_in);
     let here = add(from.part, link);
     let from = &mut all[here.part];
-    from.links[here.index as usize].far.0 = NodeId(AWAY + from.away.len() as u32);
-    from.away.push(Away { part: there.part, link: LinkId(there.index), to: to_there });
+    from.links[here.index as usize].far.0 = NodeId(REMOTE + from.away.len() as u32);
+    from.away.push(RemoteEnd { part: there.part, link: LinkId(there.index), to: to_there });
     [here, there]
 }
 
@@ -223,11 +223,11 @@ fn hand_over(
     from: &mut Partition,
     all: &mut [Partition],
     has_pool: bool,
-    node: impl Fn(NodeId) -> At,
+    node: impl Fn(NodeId) -> Slot,
     event: impl Fn(EventId) -> EventId,
 ) {
     for due in from.calendar.iter() {
-        let At { part, index } = node(due.node());
+        let Slot { part, index } = node(due.node());
         let it = due.renumbered(event(due.id()), NodeId(index));
         match due.link_of_arrival() {
             Some(_) if part > 0 || !has_pool => {
@@ -237,7 +237,7 @@ fn hand_over(
         }
     }
     for mut ready in from.pending.drain(..) {
-        let At { part, index } = node(ready.node);
+        let Slot { part, index } = node(ready.node);
         ready.node = NodeId(index);
         ready.rank = ready.rank.renumbered(&event);
         all[part].pending.push(ready);
@@ -246,7 +246,7 @@ fn hand_over(
 }
 
 /// Makes one of the partitions of a world.
-pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share {
+pub(crate) fn join(shares: Vec<Shard>, division: &Division, width: u64) -> Shard {
     let mut parts: Vec<Partition> = shares.into_iter().map(|share| share.part).collect();
     let mut whole = parts[0].sibling(0, width);
     whole.remains = take(&mut parts[0].remains);
@@ -260,7 +260,7 @@ pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share
         for app in &mut part.apps {
             app.node = names.node(app.node);
         }
-        let node = |node| At { part: 0, index: names.node(node).0 };
+        let node = |node| Slot { part: 0, index: names.node(node).0 };
         hand_over(part, core::slice::from_mut(&mut whole), number == 0, node, |id| names.event(id));
         whole.stats.add(&part.stats);
     }
@@ -282,14 +282,14 @@ pub(crate) fn join(shares: Vec<Share>, division: &Division, width: u64) -> Share
     for link in &mut whole.links {
         (link.near, link.far) = (link.from, link.to);
     }
-    Share { part: whole, epoch: Epoch::default() }
+    Shard { part: whole, epoch: Epoch::default() }
 }
 
 #[cfg(test)]
 impl Division {
     /// Nodes in these parts, and nothing else.
     pub fn of_nodes(parts: &[usize]) -> Self {
-        let nodes = parts.iter().zip(0..).map(|(&part, index)| At { part, index }).collect();
+        let nodes = parts.iter().zip(0..).map(|(&part, index)| Slot { part, index }).collect();
         Self { nodes, ..Self::default() }
     }
 }

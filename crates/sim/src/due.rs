@@ -11,22 +11,22 @@ use datapath::units::{Duration, Instant};
 pub(crate) struct Due {
     /// When.
     pub at: Instant,
-    what: What,
+    what: EventData,
 }
 
 /// The same in its epoch. Epochs hold very many of these, so they are small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// From the top: when, in ns after the epoch begins (32 bits); which event, in the order of those
-    /// at one time ([`What::first`]).
+    /// at one time ([`EventData::first`]).
     key: u64,
-    /// [`What::second`].
+    /// [`EventData::second`].
     second: u64,
 }
 
 /// What happens, and to whom. Whatever an arrival needs is here, so that nobody has to look at the link.
 #[derive(Clone, Copy, Debug)]
-struct What {
+struct EventData {
     /// Which event.
     first: EventId,
     /// From the top: the node (22 bits); the port at which something arrives (16 bits); whether it has been
@@ -41,7 +41,7 @@ pub(crate) const NUMBER_BITS: u32 = u64::BITS - INDEX_BITS - PORT_BITS - 1;
 const DAMAGED: u64 = 1 << NUMBER_BITS;
 const NUMBER: u64 = DAMAGED - 1;
 
-impl What {
+impl EventData {
     #[inline]
     fn new(first: EventId, (node, port): (NodeId, Port), number: u32) -> Self {
         let place = u64::from(node.0) << PORT_BITS | u64::from(port.0);
@@ -73,7 +73,7 @@ impl Due {
     /// An event of `node` in which nothing arrives.
     #[inline]
     pub fn event(at: Instant, id: EventId, node: NodeId) -> Self {
-        Self { at, what: What::new(id, (node, Port(0)), 0) }
+        Self { at, what: EventData::new(id, (node, Port(0)), 0) }
     }
 
     /// A packet arrives.
@@ -85,7 +85,7 @@ impl Due {
         packet: PacketId,
         damaged: bool,
     ) -> Self {
-        let mut what = What::new(EventId::new(Kind::Arrival, link.0), to, packet.0);
+        let mut what = EventData::new(EventId::new(Kind::Arrival, link.0), to, packet.0);
         what.second |= if damaged { DAMAGED } else { 0 };
         Self { at, what }
     }
@@ -117,7 +117,7 @@ impl Due {
 
     /// The same with everything numbered anew.
     pub fn renumbered(self, id: EventId, node: NodeId) -> Self {
-        let mut what = What::new(id, (node, self.what.port()), self.what.number());
+        let mut what = EventData::new(id, (node, self.what.port()), self.what.number());
         what.second |= self.what.second & DAMAGED;
         Self { what, ..self }
     }
@@ -126,7 +126,7 @@ impl Due {
     #[inline]
     pub fn with_packet(self, packet: PacketId) -> Self {
         let second = self.what.second & !NUMBER | u64::from(packet.0);
-        Self { what: What { second, ..self.what }, ..self }
+        Self { what: EventData { second, ..self.what }, ..self }
     }
 
     /// On which link a packet arrives, if one does.
@@ -148,14 +148,14 @@ impl Entry {
     pub fn notification(after_ns: u32, node: NodeId, number: u32) -> Self {
         let due = Due {
             at: Instant::ZERO,
-            what: What::new(EventId::NOTIFICATION, (node, Port(0)), number),
+            what: EventData::new(EventId::NOTIFICATION, (node, Port(0)), number),
         };
         due.entry(after_ns.into())
     }
 
     #[inline]
-    fn what(&self) -> What {
-        What { first: self.id(), second: self.second }
+    fn what(&self) -> EventData {
+        EventData { first: self.id(), second: self.second }
     }
 
     /// Which event, in the order of those at one time.

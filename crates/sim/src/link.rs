@@ -7,7 +7,7 @@
 use crate::impairment::{Delivery, Impairments};
 use crate::record::Watchers;
 use crate::rules::{Direction, Rule, Rules};
-use crate::schedule::{Place, Schedule};
+use crate::schedule::{Schedule, ScheduleCursor};
 use datapath::node::Port;
 use datapath::packet::{Meta, Packet};
 use datapath::prefetch::prefetch;
@@ -84,7 +84,7 @@ pub struct Link {
     pub(crate) far: (NodeId, Port),
     impairments: Option<Box<Impairments>>,
     /// It changes. Its rate is none then, or its delay the least that there will be.
-    place: Option<Box<Place>>,
+    place: Option<Box<ScheduleCursor>>,
     /// Who sees what is put on it.
     pub(crate) watchers: Option<Box<Watchers>>,
     veth: bool,
@@ -162,7 +162,7 @@ impl Link {
             latest: (0, Duration::ZERO),
             // Epochs are as long as the shortest delay that there will be.
             delay: schedule.and_then(|schedule| schedule.least_delay()).unwrap_or(config.delay),
-            place: schedule.map(|schedule| Box::new(Place::new(Arc::clone(schedule)))),
+            place: schedule.map(|schedule| Box::new(ScheduleCursor::new(Arc::clone(schedule)))),
             watchers: None,
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,

@@ -1,7 +1,7 @@
 //! What observers are to see: written down where it happens, shown at the end of an epoch in the
 //! order in which events one after the other would have brought it about.
 
-use crate::divide::Names;
+use crate::divide::GlobalIds;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
 use crate::record::{DropPlace, Fingerprint, Interest, Observer};
@@ -14,7 +14,7 @@ use datapath::units::Instant;
 
 /// The place of an event among all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
+pub(crate) struct Stamp {
     pub at: Instant,
     pub rank: Rank,
 }
@@ -92,7 +92,7 @@ pub(crate) struct Log {
 /// What has been seen.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    seen: Vec<Seen>,
+    seen: Vec<Entry>,
     packets: Vec<Packet>,
     events: Vec<Event>,
     /// What has arrived, if somebody wants to know.
@@ -105,14 +105,14 @@ pub(crate) struct Records {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    turn: Turn,
-    what: What,
+struct Entry {
+    stamp: Stamp,
+    what: EntryKind,
 }
 
 /// Numbers are places in the lists of the log.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum EntryKind {
     Sent(LinkId, u32),
     Delivered(LinkId, u32),
     Dropped(DropPlace, Reason, u32),
@@ -121,7 +121,7 @@ enum What {
 
 impl Log {
     /// Notes what observers want to see of these `links`, whose numbers in the whole world `names` has.
-    pub fn ask(&mut self, observers: &Observers, links: usize, names: &Names) {
+    pub fn ask(&mut self, observers: &Observers, links: usize, names: &GlobalIds) {
         let all = observers.iter().map(|(interest, _)| *interest);
         self.interest = all.fold(Interest::NOTHING, Interest::or);
         let wants = |link| {
@@ -132,29 +132,29 @@ impl Log {
         self.links = (0..links as u32).map(wants).collect();
     }
 
-    pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+    pub fn note_sent(&mut self, stamp: Stamp, link: LinkId, packet: &Packet) {
         if self.links[link.0 as usize] {
-            self.records.keep(turn, packet, |packet| What::Sent(link, packet));
+            self.records.keep(stamp, packet, |packet| EntryKind::Sent(link, packet));
         }
     }
 
-    pub fn note_delivered(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+    pub fn note_delivered(&mut self, stamp: Stamp, link: LinkId, packet: &Packet) {
         if self.links[link.0 as usize] {
-            self.records.keep(turn, packet, |packet| What::Delivered(link, packet));
+            self.records.keep(stamp, packet, |packet| EntryKind::Delivered(link, packet));
         }
     }
 
-    pub fn note_drop(&mut self, turn: Turn, place: DropPlace, reason: Reason, packet: &Packet) {
+    pub fn note_drop(&mut self, stamp: Stamp, place: DropPlace, reason: Reason, packet: &Packet) {
         if self.interest.dropped {
-            self.records.keep(turn, packet, |packet| What::Dropped(place, reason, packet));
+            self.records.keep(stamp, packet, |packet| EntryKind::Dropped(place, reason, packet));
         }
     }
 
-    pub fn note_event(&mut self, turn: Turn, node: NodeId, event: &Event) {
+    pub fn note_event(&mut self, stamp: Stamp, node: NodeId, event: &Event) {
         if self.interest.events {
-            let what = What::Event(node, self.records.events.len() as u32);
+            let what = EntryKind::Event(node, self.records.events.len() as u32);
             self.records.events.push(*event);
-            self.records.seen.push(Seen { turn, what });
+            self.records.seen.push(Entry { stamp, what });
         }
     }
 }
@@ -165,16 +165,16 @@ impl Records {
     }
 
     #[inline(never)]
-    fn keep(&mut self, turn: Turn, packet: &Packet, what: impl FnOnce(u32) -> What) {
+    fn keep(&mut self, stamp: Stamp, packet: &Packet, what: impl FnOnce(u32) -> EntryKind) {
         let what = what(self.packets.len() as u32);
         self.packets.push(packet.clone());
-        self.seen.push(Seen { turn, what });
+        self.seen.push(Entry { stamp, what });
     }
 
     /// Shows everything in its order, and forgets it.
     pub fn show(&mut self, observers: &mut Observers) {
         self.show_arrivals(observers);
-        if self.seen.is_sorted_by_key(|seen| seen.turn) {
+        if self.seen.is_sorted_by_key(|seen| seen.stamp) {
             (0..self.seen.len()).for_each(|place| self.show_one(place, observers));
         } else {
             self.put_in_order();
@@ -202,15 +202,15 @@ impl Records {
     }
 
     /// Puts everything in order, and names it as the whole world does.
-    pub fn close(&mut self, names: &Names) {
+    pub fn close(&mut self, names: &GlobalIds) {
         self.put_in_order();
-        for Seen { turn, what } in &mut self.seen {
-            turn.rank = turn.rank.renumbered(|id| names.event(id));
+        for Entry { stamp, what } in &mut self.seen {
+            stamp.rank = stamp.rank.renumbered(|id| names.event(id));
             match what {
-                What::Sent(link, _)
-                | What::Delivered(link, _)
-                | What::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
-                What::Dropped(DropPlace::Node(node), ..) | What::Event(node, _) => {
+                EntryKind::Sent(link, _)
+                | EntryKind::Delivered(link, _)
+                | EntryKind::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
+                EntryKind::Dropped(DropPlace::Node(node), ..) | EntryKind::Event(node, _) => {
                     *node = names.node(*node);
                 }
             }
@@ -218,9 +218,9 @@ impl Records {
     }
 
     /// The next that is to be shown of what is [closed](Self::close).
-    fn next(&self) -> Option<(usize, Turn)> {
+    fn next(&self) -> Option<(usize, Stamp)> {
         let place = *self.order.get(self.shown)? as u32 as usize;
-        Some((place, self.seen[place].turn))
+        Some((place, self.seen[place].stamp))
     }
 
     /// Shows what is in the records of several partitions in one order, and forgets it.
@@ -231,17 +231,17 @@ impl Records {
         loop {
             let turns = (0..).zip(&*all).filter_map(|(part, one)| Some((one.next()?.1, part)));
             let (mut first, mut second) = (None, None);
-            for turn in turns {
-                if first.is_none_or(|first| turn < first) {
-                    second = first.replace(turn);
-                } else if second.is_none_or(|second| turn < second) {
-                    second = Some(turn);
+            for stamp in turns {
+                if first.is_none_or(|first| stamp < first) {
+                    second = first.replace(stamp);
+                } else if second.is_none_or(|second| stamp < second) {
+                    second = Some(stamp);
                 }
             }
             let Some((_, part)) = first else { break };
             let one: &mut Self = &mut all[part];
-            while let Some((place, turn)) = one.next()
-                && second.is_none_or(|second| (turn, part) < second)
+            while let Some((place, stamp)) = one.next()
+                && second.is_none_or(|second| (stamp, part) < second)
             {
                 one.show_one(place, observers);
                 one.shown += 1;
@@ -255,34 +255,34 @@ impl Records {
     /// Nodes have each written in order. What happened at one time is put in order apart.
     fn put_in_order(&mut self) {
         let Self { seen, order, sorter, .. } = self;
-        let Some(first) = seen.iter().map(|seen| seen.turn.at).min() else { return };
-        let after = |seen: &Seen| (seen.turn.at - first).as_nanos() << 32;
+        let Some(first) = seen.iter().map(|seen| seen.stamp.at).min() else { return };
+        let after = |seen: &Entry| (seen.stamp.at - first).as_nanos() << 32;
         order.clear();
         order.extend((0..).zip(&*seen).map(|(place, seen): (u64, _)| after(seen) | place));
         sorter.sort(order, |key| *key);
-        let turn = |key: &u64| seen[*key as u32 as usize].turn;
+        let stamp = |key: &u64| seen[*key as u32 as usize].stamp;
         for same in order.chunk_by_mut(|one, other| one >> 32 == other >> 32) {
             if same.len() > 1 {
-                same.sort_by_key(turn);
+                same.sort_by_key(stamp);
             }
         }
     }
 
     #[inline]
     fn show_one(&self, place: usize, observers: &mut Observers) {
-        let Seen { turn: Turn { at, .. }, what } = self.seen[place];
+        let Entry { stamp: Stamp { at, .. }, what } = self.seen[place];
         for (interest, observer) in observers {
             match what {
-                What::Sent(link, packet) if interest.sent => {
+                EntryKind::Sent(link, packet) if interest.sent => {
                     observer.sent(at, link, &self.packets[packet as usize]);
                 }
-                What::Delivered(link, packet) if interest.delivered => {
+                EntryKind::Delivered(link, packet) if interest.delivered => {
                     observer.delivered(at, link, &self.packets[packet as usize]);
                 }
-                What::Dropped(place, reason, packet) if interest.dropped => {
+                EntryKind::Dropped(place, reason, packet) if interest.dropped => {
                     observer.dropped(at, place, reason, &self.packets[packet as usize]);
                 }
-                What::Event(node, event) if interest.events => {
+                EntryKind::Event(node, event) if interest.events => {
                     observer.event(at, node, &self.events[event as usize]);
                 }
                 _ => {}

@@ -4,11 +4,11 @@
 use crate::border::Border;
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
-use crate::divide::{Names, Remains};
+use crate::divide::{GlobalIds, Recycled};
 use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
-use crate::log::{Log, Rank, Turn};
+use crate::log::{Log, Rank, Stamp};
 use crate::machine::Machine;
 use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
@@ -57,17 +57,17 @@ pub(crate) struct Partition {
     /// A place in the pool for what a node is about to send.
     pub place: PacketId,
     /// Of partitions that this one was made of, or one that it is a part of.
-    pub remains: Vec<Remains>,
+    pub remains: Vec<Recycled>,
     pub apps: Vec<AppState>,
     /// What is elsewhere, if anything is.
     pub border: Option<Box<Border>>,
     /// Where packets go that leave for another partition.
-    pub away: Vec<Away>,
+    pub away: Vec<RemoteEnd>,
     /// Those packets, by partition, and when the first of them arrives.
     pub out: Vec<Crossings>,
     pub out_at: Instant,
     /// What the numbers here are in the whole world.
-    pub names: Names,
+    pub names: GlobalIds,
     pub log: Log,
     pub stats: WorldStats,
     /// What arrives goes into the fingerprint; it is shown to somebody, or does not go to its node at once.
@@ -85,14 +85,14 @@ pub(crate) struct Partition {
 
 /// The port of another partition at which a link ends, in the numbers of that one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Away {
+pub(crate) struct RemoteEnd {
     pub part: usize,
     pub link: LinkId,
     pub to: (NodeId, Port),
 }
 
 /// From here on the number of a node is a place in [`Partition::away`].
-pub(crate) const AWAY: u32 = 1 << INDEX_BITS;
+pub(crate) const REMOTE: u32 = 1 << INDEX_BITS;
 
 /// A socket has become ready, and its application is to hear of it.
 #[derive(Clone, Copy, Debug)]
@@ -147,8 +147,8 @@ impl Partition {
 
     /// The place of what happens now among all events.
     #[inline]
-    pub fn turn(&self) -> Turn {
-        Turn { at: self.now, rank: self.rank }
+    pub fn stamp(&self) -> Stamp {
+        Stamp { at: self.now, rank: self.rank }
     }
 
     /// Applications hear what has become ready.
@@ -273,7 +273,7 @@ impl Partition {
             self.hash_arrival(id, packet);
         }
         if self.log.interest.delivered {
-            self.log.note_delivered(self.turn(), id, self.pool.get(packet));
+            self.log.note_delivered(self.stamp(), id, self.pool.get(packet));
         }
         self.is_handed_out(id, packet)
     }
@@ -303,7 +303,7 @@ impl Partition {
     pub fn on_link_drop(&mut self, id: LinkId, reason: Reason, packet: PacketId) {
         let packet = self.pool.take(packet);
         self.stats.link_drops += u64::from(packet.segments());
-        self.log.note_drop(self.turn(), DropPlace::Link(id), reason, &packet);
+        self.log.note_drop(self.stamp(), DropPlace::Link(id), reason, &packet);
     }
 
     fn on_wake(&mut self, node: NodeId) {
@@ -404,15 +404,15 @@ impl Partition {
 
     #[inline(never)]
     fn note_event(&mut self, node: NodeId, event: &Event) {
-        self.log.note_event(self.turn(), node, event);
+        self.log.note_event(self.stamp(), node, event);
     }
 
     #[inline(never)]
     fn on_node_drop(&mut self, node: NodeId, reason: Reason) {
-        let turn = self.turn();
+        let stamp = self.stamp();
         let place = self.pool.get_mut(self.place);
         self.stats.node_drops += u64::from(place.segments());
-        self.log.note_drop(turn, DropPlace::Node(node), reason, place);
+        self.log.note_drop(stamp, DropPlace::Node(node), reason, place);
         release_frame(place);
     }
 

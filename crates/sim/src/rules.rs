@@ -143,7 +143,7 @@ struct Counted {
 
 /// What the rules look at.
 #[derive(Clone, Copy, Debug)]
-struct Sight {
+struct RuleInput {
     at: Instant,
     data: bool,
     ack: bool,
@@ -183,11 +183,11 @@ impl Rules {
         if self.list.is_empty() {
             return RuleVerdict::Pass;
         }
-        let sight = self.look(at, packet);
+        let input = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;
         for counted in &mut self.list {
-            if counted.matches(&sight, data, acks, syns) && decided.is_none() {
+            if counted.matches(&input, data, acks, syns) && decided.is_none() {
                 counted.hits += 1;
                 decided = Some(counted.rule);
             }
@@ -195,43 +195,43 @@ impl Rules {
         decided.map_or(RuleVerdict::Pass, |rule| apply(rule, at, packet))
     }
 
-    fn look(&mut self, at: Instant, packet: &Packet) -> Sight {
+    fn look(&mut self, at: Instant, packet: &Packet) -> RuleInput {
         let len = packet.body.len;
-        let mut sight = Sight { at, data: len > 0, ack: false, syn: false, bytes: None };
+        let mut input = RuleInput { at, data: len > 0, ack: false, syn: false, bytes: None };
         if let Transport::Tcp(tcp) = &packet.transport {
             let ports = (tcp.src_port, tcp.dst_port);
-            sight.syn = tcp.flags.contains(TcpFlags::SYN);
-            sight.ack = len == 0 && !sight.syn;
-            if sight.syn {
+            input.syn = tcp.flags.contains(TcpFlags::SYN);
+            input.ack = len == 0 && !input.syn;
+            if input.syn {
                 self.flows.retain(|(known, _)| *known != ports);
                 self.flows.push((ports, tcp.seq));
             }
             if let Some((_, isn)) = self.flows.iter().find(|(known, _)| *known == ports) {
-                sight.bytes = Some((tcp.seq.bytes_since(*isn).wrapping_sub(1), len));
+                input.bytes = Some((tcp.seq.bytes_since(*isn).wrapping_sub(1), len));
             }
         }
-        self.data += u64::from(sight.data);
-        self.acks += u64::from(sight.ack);
-        self.syns += u64::from(sight.syn);
-        sight
+        self.data += u64::from(input.data);
+        self.acks += u64::from(input.ack);
+        self.syns += u64::from(input.syn);
+        input
     }
 }
 
 impl Counted {
-    fn matches(&mut self, sight: &Sight, data: u64, acks: u64, syns: u64) -> bool {
+    fn matches(&mut self, input: &RuleInput, data: u64, acks: u64, syns: u64) -> bool {
         let each = |count: u64, n: u64, k: u64| count >= k && (count - k).is_multiple_of(n);
         match self.rule.matches {
-            Match::Data { k } => sight.data && data == k,
-            Match::Every { n, k } => sight.data && each(data, n, k),
+            Match::Data { k } => input.data && data == k,
+            Match::Every { n, k } => input.data && each(data, n, k),
             Match::Offset { x, tx } => {
-                let covers = sight.bytes.is_some_and(|(first, len)| x.wrapping_sub(first) < len);
+                let covers = input.bytes.is_some_and(|(first, len)| x.wrapping_sub(first) < len);
                 self.covered += u64::from(covers);
                 covers && self.covered == tx
             }
-            Match::Ack { k } => sight.ack && acks == k,
-            Match::AckEvery { n, k } => sight.ack && each(acks, n, k),
-            Match::Syn { k } => sight.syn && syns == k,
-            Match::Time { from, to } => sight.at >= from && sight.at < to,
+            Match::Ack { k } => input.ack && acks == k,
+            Match::AckEvery { n, k } => input.ack && each(acks, n, k),
+            Match::Syn { k } => input.syn && syns == k,
+            Match::Time { from, to } => input.at >= from && input.at < to,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a world runs: epoch by epoch, on one thread or several, with what comes from outside between them.
 
 use crate::assign::assign;
-use crate::divide::{Share, split};
+use crate::divide::{Shard, split};
 use crate::event::{EventId, Kind};
 use crate::groups::{Chooser, Groups};
 use crate::link::{Link, LinkId, NodeId};
@@ -55,7 +55,7 @@ impl World {
     /// Observers are asked what they want to see.
     pub(crate) fn ask_observers(&mut self) {
         let unasked = core::mem::take(&mut self.unasked);
-        for Share { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shares {
             if unasked {
                 part.log.ask(&self.observers, part.links.len(), &part.names);
             }
@@ -88,7 +88,7 @@ impl World {
             (self.shares, self.division) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
-            let Share { part, epoch } = &mut self.shares[0];
+            let Shard { part, epoch } = &mut self.shares[0];
             part.calendar = part.calendar.with_width(groups.width, part.now);
             epoch.groups = groups;
         }
@@ -126,7 +126,7 @@ impl World {
         } else {
             let after = calendar.begin(number + 1).min(limit);
             let before = self.stats().events;
-            for Share { part, epoch } in &mut self.shares {
+            for Shard { part, epoch } in &mut self.shares {
                 epoch.run_span(part, (begin, after));
             }
             self.settle();
@@ -144,7 +144,7 @@ impl World {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.set_now(at);
         let number = EventId::new(Kind::Command, index).number();
-        for Share { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shares {
             if part.pending_at == at {
                 core::mem::swap(&mut part.ready, &mut part.pending);
                 part.ready.sort_by_key(|ready| ready.rank);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How a link changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    pace: Pace,
+    pace: Speed,
     /// From when on which delay.
     delays: Vec<(u64, Duration)>,
     /// When the pace begins again, ns; [`NEVER`] if it does not.
@@ -25,13 +25,13 @@ const NEVER: u64 = u64::MAX;
 /// Nothing changes.
 impl Default for Schedule {
     fn default() -> Self {
-        Self { pace: Pace::Constant, delays: Vec::new(), period: NEVER, delay_period: NEVER }
+        Self { pace: Speed::Constant, delays: Vec::new(), period: NEVER, delay_period: NEVER }
     }
 }
 
 /// How fast a link is.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-enum Pace {
+enum Speed {
     /// As it is configured.
     #[default]
     Constant,
@@ -73,7 +73,7 @@ impl Schedule {
         }
         let period = period.map_or(NEVER, Duration::as_nanos);
         Self {
-            pace: if steps.is_empty() { Pace::Constant } else { Pace::Rates(steps) },
+            pace: if steps.is_empty() { Speed::Constant } else { Speed::Rates(steps) },
             delays: delays.iter().map(|(at, delay)| (at.as_nanos(), *delay)).collect(),
             period,
             delay_period: period,
@@ -90,7 +90,7 @@ impl Schedule {
         let times: Vec<u64> = times.iter().map(|at| at.as_nanos()).collect();
         let period = times.last().copied().unwrap_or(0);
         assert!(period > 0, "a period takes some time");
-        Self { pace: Pace::Opportunities(times), delays: Vec::new(), period, delay_period: NEVER }
+        Self { pace: Speed::Opportunities(times), delays: Vec::new(), period, delay_period: NEVER }
     }
 
     /// The same, with delays that change too. They come once, at their times, however often the rest begins
@@ -104,7 +104,7 @@ impl Schedule {
 
     /// True if it decides when packets leave.
     pub fn paces(&self) -> bool {
-        self.pace != Pace::Constant
+        self.pace != Speed::Constant
     }
 
     /// True if the delay changes.
@@ -120,8 +120,8 @@ impl Schedule {
     /// The highest rate that there will ever be, if rates change.
     pub fn highest_rate(&self) -> Option<Rate> {
         match &self.pace {
-            Pace::Rates(steps) => steps.iter().map(|(_, rate, _)| *rate).max(),
-            Pace::Constant | Pace::Opportunities(_) => None,
+            Speed::Rates(steps) => steps.iter().map(|(_, rate, _)| *rate).max(),
+            Speed::Constant | Speed::Opportunities(_) => None,
         }
     }
 
@@ -140,7 +140,7 @@ impl Schedule {
 
     /// The rate of what begins at `now`, if there are rates.
     pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
-        let Pace::Rates(steps) = &self.pace else { return None };
+        let Speed::Rates(steps) = &self.pace else { return None };
         let (_, nanos) = self.turn(now);
         let behind = steps.partition_point(|(at, ..)| *at <= nanos);
         Some(steps[behind - 1].1)
@@ -150,8 +150,8 @@ impl Schedule {
     pub(crate) fn capacity_by(&self, now: Instant) -> Option<u64> {
         let (turns, nanos) = self.turn(now);
         match &self.pace {
-            Pace::Constant => None,
-            Pace::Rates(steps) => {
+            Speed::Constant => None,
+            Speed::Rates(steps) => {
                 let until = |nanos: u64| {
                     let behind = steps.partition_point(|(at, ..)| *at <= nanos);
                     let (at, rate, sum) = steps[behind - 1];
@@ -160,7 +160,7 @@ impl Schedule {
                 let whole = if turns > 0 { u128::from(turns) * until(self.period) } else { 0 };
                 Some(((whole + until(nanos)) / (8 * u128::from(NANOS_PER_SEC))) as u64)
             }
-            Pace::Opportunities(times) => {
+            Speed::Opportunities(times) => {
                 let so_far = times.partition_point(|at| *at <= nanos) as u64;
                 // The last one of a turn comes at the beginning of the next.
                 Some((turns * times.len() as u64 + so_far) * u64::from(OPPORTUNITY))
@@ -171,7 +171,7 @@ impl Schedule {
 
 /// Where a link is in its opportunities.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ScheduleCursor {
     pub schedule: Arc<Schedule>,
     /// How often the schedule has begun anew, and the next opportunity.
     turns: u64,
@@ -181,7 +181,7 @@ pub(crate) struct Place {
     at: Instant,
 }
 
-impl Place {
+impl ScheduleCursor {
     pub fn new(schedule: Arc<Schedule>) -> Self {
         Self { schedule, turns: 0, next: 0, left: 0, at: Instant::ZERO }
     }
@@ -207,7 +207,7 @@ impl Place {
 
     fn times(&self) -> &[u64] {
         match &self.schedule.pace {
-            Pace::Opportunities(times) => times,
+            Speed::Opportunities(times) => times,
             _ => unreachable!("asked of opportunities alone"),
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn packets_share_opportunities_and_unused_ones_are_lost() {
         let schedule = Schedule::opportunities(&[ms(1), ms(3), ms(3), ms(10)]);
-        let mut place = Place::new(Arc::new(schedule));
+        let mut place = ScheduleCursor::new(Arc::new(schedule));
         let leaves: Vec<Instant> = [(0, 1000), (1, 500), (1, 1500), (3, 1600), (10, 100)]
             .map(|(start, size)| place.leave(at(start), size))
             .to_vec();

@@ -5,8 +5,8 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{Link, LinkId, NodeId, Transmission};
-use crate::log::{Log, Turn};
-use crate::partition::{AWAY, Away, Partition};
+use crate::log::{Log, Stamp};
+use crate::partition::{Partition, REMOTE, RemoteEnd};
 use crate::pool::PacketId;
 use datapath::node::Port;
 use datapath::packet::{Memory, Packet};
@@ -26,7 +26,7 @@ impl Partition {
         if packet.meta.gso_segs > 1 && link.segments_super_packets {
             return self.segment_onto_link(node, port, link_id, id);
         }
-        show_sent(&mut self.log, Turn { at: now, rank: self.rank }, link_id, link, packet);
+        show_sent(&mut self.log, Stamp { at: now, rank: self.rank }, link_id, link, packet);
         self.stats.note_sent(packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
@@ -45,7 +45,7 @@ impl Partition {
     fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
         let whole = self.pool.take(id);
         let count = whole.segment_count();
-        let turn = self.turn();
+        let stamp = self.stamp();
         for index in 0..count {
             let id = self.pool.reserve();
             let segment = self.pool.get_mut(id);
@@ -57,7 +57,7 @@ impl Partition {
                 return self.put_on_link(node, port, id);
             }
             let link = &mut self.links[link_id.0 as usize];
-            show_sent(&mut self.log, turn, link_id, link, segment);
+            show_sent(&mut self.log, stamp, link_id, link, segment);
             self.stats.note_sent(segment);
             let transmission = link.transmit_segment(self.now, segment);
             self.send_off(node, link_id, id, transmission);
@@ -93,10 +93,10 @@ impl Partition {
         id: PacketId,
         damaged: bool,
     ) {
-        if to.0.0 < AWAY {
+        if to.0.0 < REMOTE {
             return self.push(Due::arrival(at, link, to, id, damaged));
         }
-        let Away { part, link, to } = self.away[(to.0.0 - AWAY) as usize];
+        let RemoteEnd { part, link, to } = self.away[(to.0.0 - REMOTE) as usize];
         let due = Due::arrival(at, link, to, PacketId(0), damaged);
         self.out_at = self.out_at.min(at);
         self.out[part].push(due, self.pool.get_mut(id));
@@ -126,18 +126,18 @@ impl Partition {
 
 /// Shows a packet that is put on a link to those who want to see it.
 #[inline]
-fn show_sent(log: &mut Log, turn: Turn, id: LinkId, link: &mut Link, packet: &Packet) {
+fn show_sent(log: &mut Log, stamp: Stamp, id: LinkId, link: &mut Link, packet: &Packet) {
     if log.interest.sent || link.watchers.is_some() {
-        show_sent_to_some(log, turn, id, link, packet);
+        show_sent_to_some(log, stamp, id, link, packet);
     }
 }
 
 #[inline(never)]
-fn show_sent_to_some(log: &mut Log, turn: Turn, id: LinkId, link: &mut Link, packet: &Packet) {
+fn show_sent_to_some(log: &mut Log, stamp: Stamp, id: LinkId, link: &mut Link, packet: &Packet) {
     if let Some(watchers) = &mut link.watchers {
-        watchers.0.iter_mut().for_each(|watcher| watcher.sent(turn.at, packet));
+        watchers.0.iter_mut().for_each(|watcher| watcher.sent(stamp.at, packet));
     }
     if log.interest.sent {
-        log.note_sent(turn, id, packet);
+        log.note_sent(stamp, id, packet);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Softirqs {
     /// Programs that are to run, in the order in which they were woken.
     woken: VecDeque<Program>,
     /// The socket that a program holds, and what has arrived for it meanwhile.
-    held: Option<Held>,
+    held: Option<HeldSocket>,
     held_back: Vec<Entry>,
 }
 
@@ -74,7 +74,7 @@ enum Program {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldSocket {
     node: NodeId,
     socket: SocketId,
     /// Its port, and that of its peer.
@@ -330,7 +330,7 @@ impl Partition {
         let held = socket.and_then(|socket| {
             let ports = |tcp: &mut Connection| (tcp.local().port(), tcp.remote().port());
             let ports = host.with_tcp(self.now, socket, |tcp, _| ports(tcp)).ok()?;
-            Some(Held { node, socket, ports })
+            Some(HeldSocket { node, socket, ports })
         });
         self.pump(node);
         self.softirqs().held = held;

@@ -23,11 +23,11 @@ pub(crate) struct NodeState {
     /// What its connections carry, where that is bytes.
     pub streams: Option<Box<Streams>>,
     /// What its applications hear late, if they do.
-    pub late: Option<Box<Late>>,
+    pub late: Option<Box<DelayedReady>>,
 }
 
 /// What applications are going to hear.
-pub(crate) struct Late {
+pub(crate) struct DelayedReady {
     /// How late they do.
     pub by: Duration,
     pub ready: VecDeque<SocketReady>,

@@ -7,7 +7,7 @@
 //! that called also shows observers what they are to see, while others are at the next epochs already.
 
 use crate::crossing::Crossings;
-use crate::divide::Share;
+use crate::divide::Shard;
 use crate::groups::Chooser;
 use crate::log::{Observers, Records};
 use datapath::units::Instant;
@@ -21,31 +21,31 @@ use std::time;
 
 /// The threads of a world besides the one that calls. They live as long as it does, and sleep while it does not run.
 #[derive(Default)]
-pub(crate) struct Team {
-    members: Vec<Member>,
+pub(crate) struct ThreadPool {
+    members: Vec<PoolThread>,
     /// That of the latest run, with room for what it needed.
-    board: Option<Arc<Board>>,
+    board: Option<Arc<Exchange>>,
 }
 
-struct Member {
+struct PoolThread {
     jobs: Sender<Job>,
-    done: Receiver<Share>,
+    done: Receiver<Shard>,
     thread: JoinHandle<()>,
 }
 
 /// A partition to work off, lent for one run.
 struct Job {
-    share: Share,
-    board: Arc<Board>,
+    share: Shard,
+    board: Arc<Exchange>,
     epochs: u64,
-    at: Reached,
+    at: RunProgress,
     /// Until when.
     limit: Instant,
 }
 
 /// How far a run has come.
 #[derive(Clone, Copy)]
-struct Reached {
+struct RunProgress {
     turn: usize,
     /// The time before which everything is done.
     done: Instant,
@@ -63,20 +63,20 @@ fn epochs_apart(events_per_epoch: u64) -> u64 {
     EVENTS_APART.div_ceil(events_per_epoch.max(1)).min(EPOCHS_MOST)
 }
 
-impl Team {
+impl ThreadPool {
     /// The first `count` of them.
-    fn first(&mut self, count: usize) -> &[Member] {
+    fn first(&mut self, count: usize) -> &[PoolThread] {
         for me in self.members.len() + 1..=count {
-            self.members.push(Member::begin(me));
+            self.members.push(PoolThread::begin(me));
         }
         &self.members[..count]
     }
 
     /// The board for a run of these partitions.
-    fn board(&mut self, shares: &[Share]) -> Arc<Board> {
-        let fits = |board: &Arc<Board>| board.barrier.threads == shares.len();
+    fn board(&mut self, shares: &[Shard]) -> Arc<Exchange> {
+        let fits = |board: &Arc<Exchange>| board.barrier.threads == shares.len();
         let board = self.board.take().filter(fits);
-        let board = board.unwrap_or_else(|| Arc::new(Board::new(shares.len())));
+        let board = board.unwrap_or_else(|| Arc::new(Exchange::new(shares.len())));
         board.begin(shares);
         self.board = Some(Arc::clone(&board));
         board
@@ -85,7 +85,7 @@ impl Team {
     /// A member has panicked: its panic is the world's.
     fn resume_panic(&mut self) -> ! {
         for member in self.members.drain(..) {
-            let Member { jobs, done, thread } = member;
+            let PoolThread { jobs, done, thread } = member;
             drop((jobs, done));
             thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         }
@@ -93,7 +93,7 @@ impl Team {
     }
 }
 
-impl Member {
+impl PoolThread {
     fn begin(me: usize) -> Self {
         let (jobs, to_do) = channel::<Job>();
         let (finished, done) = channel();
@@ -116,8 +116,8 @@ impl Member {
 /// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
 /// done; what crosses takes `epochs_ahead` epochs at least. True if nodes are to be grouped anew.
 pub(crate) fn run(
-    team: &mut Team,
-    (shares, epochs_ahead): (&mut Vec<Share>, u64),
+    team: &mut ThreadPool,
+    (shares, epochs_ahead): (&mut Vec<Shard>, u64),
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
     observers: &mut Observers,
@@ -126,7 +126,7 @@ pub(crate) fn run(
     // Others are woken only where there is more to do.
     let alone = if chooser.usual < EVENTS_ALONE { EVENTS_ALONE } else { 0 };
     let mut caller = Caller { chooser, observers, regroup: false };
-    let mut at = Reached { turn: 0, done: *done, goes_on: true };
+    let mut at = RunProgress { turn: 0, done: *done, goes_on: true };
     let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs: 1 };
     at = worker.run(at, limit, alone, Some(&mut caller)).unwrap_or(at);
     if at.goes_on {
@@ -152,13 +152,13 @@ pub(crate) fn run(
 const EVENTS_ALONE: u64 = 500;
 
 /// What threads tell each other.
-struct Board {
+struct Exchange {
     barrier: Barrier,
-    sides: [Side; 2],
+    sides: [ExchangeSide; 2],
 }
 
 /// What they tell when they meet.
-struct Side {
+struct ExchangeSide {
     reports: Vec<Report>,
     /// From each to each.
     crossings: Vec<Mutex<Crossings>>,
@@ -191,9 +191,9 @@ fn all<T: Default>(count: usize) -> Vec<T> {
     (0..count).map(|_| T::default()).collect()
 }
 
-impl Board {
+impl Exchange {
     fn new(threads: usize) -> Self {
-        let side = || Side {
+        let side = || ExchangeSide {
             reports: all(threads),
             crossings: all(threads * threads),
             records: all(threads),
@@ -203,7 +203,7 @@ impl Board {
     }
 
     /// A run begins: nothing has been told but when there is something to do.
-    fn begin(&self, shares: &[Share]) {
+    fn begin(&self, shares: &[Shard]) {
         for side in &self.sides {
             side.stop.store(false, Ordering::Relaxed);
             for (report, share) in side.reports.iter().zip(shares) {
@@ -216,12 +216,12 @@ impl Board {
     }
 }
 
-impl Side {
+impl ExchangeSide {
     /// The begin and the end of a span of `epochs` epochs: from the next one in which somebody has something to do, after
     /// `done` and before `limit`.
     fn next_span(
         &self,
-        share: &Share,
+        share: &Shard,
         epochs: u64,
         (done, limit): (Instant, Instant),
     ) -> Option<(Instant, Instant)> {
@@ -233,7 +233,7 @@ impl Side {
     }
 
     /// Works off a span and puts down what there is to tell then. Gives how many events there were.
-    fn run_span(&self, me: usize, share: &mut Share, span: (Instant, Instant)) -> u64 {
+    fn run_span(&self, me: usize, share: &mut Shard, span: (Instant, Instant)) -> u64 {
         let before = share.part.stats.events;
         let began = time::Instant::now();
         let epochs = share.epoch.run_span(&mut share.part, span);
@@ -253,7 +253,7 @@ impl Side {
     }
 
     /// Puts down what a thread has to tell.
-    fn report(&self, me: usize, share: &mut Share) {
+    fn report(&self, me: usize, share: &mut Shard) {
         let part = &mut share.part;
         self.reports[me].next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
         let crossings = &self.crossings[me * part.out.len()..];
@@ -268,7 +268,7 @@ impl Side {
     }
 
     /// Takes in what others have sent.
-    fn receive(&self, me: usize, share: &mut Share) {
+    fn receive(&self, me: usize, share: &mut Shard) {
         for crossings in self.crossings[me..].iter().step_by(self.reports.len()) {
             lock(crossings).drain(|arrival, packet| share.part.admit(arrival, packet));
         }
@@ -284,7 +284,7 @@ struct Caller<'a> {
 
 impl Caller<'_> {
     /// All have met at the barrier: true if they are to stop at the next one.
-    fn after(&mut self, side: &Side) -> bool {
+    fn after(&mut self, side: &ExchangeSide) -> bool {
         if !self.observers.is_empty() {
             let mut records: Vec<_> = side.records.iter().map(lock).collect();
             Records::show_all(&mut records, self.observers);
@@ -300,8 +300,8 @@ impl Caller<'_> {
 struct Worker<'a> {
     /// The number of the first.
     me: usize,
-    shares: &'a mut [Share],
-    board: &'a Board,
+    shares: &'a mut [Shard],
+    board: &'a Exchange,
     /// Epochs that it goes on without the others.
     epochs: u64,
 }
@@ -310,16 +310,16 @@ impl Worker<'_> {
     /// Works off at least `events` events, or all before `limit`; `None` if another thread has panicked.
     fn run(
         self,
-        Reached { turn: first, mut done, .. }: Reached,
+        RunProgress { turn: first, mut done, .. }: RunProgress,
         limit: Instant,
         events: u64,
         mut caller: Option<&mut Caller<'_>>,
-    ) -> Option<Reached> {
-        let _leaves = Leaves(&self.board.barrier);
+    ) -> Option<RunProgress> {
+        let _leaves = PoisonOnPanic(&self.board.barrier);
         let mut so_far = 0;
         for turn in first.. {
             if so_far >= events {
-                return Some(Reached { turn, done, goes_on: true });
+                return Some(RunProgress { turn, done, goes_on: true });
             }
             let side = &self.board.sides[turn % 2];
             for (me, share) in (self.me..).zip(&mut *self.shares) {
@@ -327,7 +327,7 @@ impl Worker<'_> {
             }
             let stop = caller.as_mut().is_some_and(|caller| caller.after(side));
             let Some(span) = side.next_span(&self.shares[0], self.epochs, (done, limit)) else {
-                return Some(Reached { turn, done, goes_on: false });
+                return Some(RunProgress { turn, done, goes_on: false });
             };
             done = span.1;
             let other = &self.board.sides[(turn + 1) % 2];
@@ -346,9 +346,9 @@ impl Worker<'_> {
 }
 
 /// Whoever leaves in a panic tells those who would wait.
-struct Leaves<'a>(&'a Barrier);
+struct PoisonOnPanic<'a>(&'a Barrier);
 
-impl Drop for Leaves<'_> {
+impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.poison();

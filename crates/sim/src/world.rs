@@ -3,7 +3,7 @@
 //! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. What they
 //! do stands in `crate::partition`, in which order in `crate::event`, how time goes on in [`crate::epoch`].
 
-use crate::divide::{Division, Share, join};
+use crate::divide::{Division, Shard, join};
 use crate::epoch::Epoch;
 use crate::event::{Kind, new_index};
 use crate::groups::{Chooser, Grouping};
@@ -12,8 +12,8 @@ use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::Partition;
 use crate::record::{Interest, Observer, Watcher};
 use crate::softirq::Softirqs;
-use crate::state::{AppState, Late, NO_LINK, NodeState};
-use crate::threads::Team;
+use crate::state::{AppState, DelayedReady, NO_LINK, NodeState};
+use crate::threads::ThreadPool;
 use apps::{App, AppReport, Streams};
 use datapath::host::Host;
 use datapath::node::Port;
@@ -69,11 +69,11 @@ pub const HOP_BYTES: u32 = 1400;
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
     /// One for each thread.
-    pub(crate) shares: Vec<Share>,
+    pub(crate) shares: Vec<Shard>,
     /// What stands in which of them.
     pub(crate) division: Division,
     pub(crate) chooser: Chooser,
-    pub(crate) team: Team,
+    pub(crate) team: ThreadPool,
     /// Links or nodes have come since the world last ran.
     pub(crate) grown: bool,
     /// Observers have come, or links that they may want to see.
@@ -90,10 +90,10 @@ impl World {
     /// An empty world at time zero.
     pub fn new(seed: u64) -> Self {
         Self {
-            shares: vec![Share { part: Partition::new(), epoch: Epoch::default() }],
+            shares: vec![Shard { part: Partition::new(), epoch: Epoch::default() }],
             division: Division::default(),
             chooser: Chooser::new(Grouping::default(), 1, &[]),
-            team: Team::default(),
+            team: ThreadPool::default(),
             grown: true,
             unasked: false,
             commands: Vec::new(),
@@ -173,7 +173,7 @@ impl World {
         let node = &mut self.shares[at.part].part.nodes[at.index as usize];
         let waits = node.late.as_ref().is_some_and(|late| !late.ready.is_empty());
         assert!(!waits, "set before the world runs");
-        let late = || Box::new(Late { by: delay, ready: VecDeque::new() });
+        let late = || Box::new(DelayedReady { by: delay, ready: VecDeque::new() });
         node.late = (delay > Duration::ZERO).then(late);
     }
 
@@ -202,7 +202,7 @@ impl World {
 
     /// True if applications have heard of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
-        self.shares.iter().all(|Share { part, .. }| {
+        self.shares.iter().all(|Shard { part, .. }| {
             let mut late = part.nodes.iter().flat_map(|node| &node.late);
             part.pending.is_empty() && late.all(|late| late.ready.is_empty())
         })
@@ -250,7 +250,7 @@ impl World {
             }
             self.shares[from].part.out_at = Instant::FAR_FUTURE;
         }
-        for Share { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shares {
             part.log.records.close(&part.names);
         }
         let all = self.shares.iter_mut().map(|share| &mut share.part.log.records);
@@ -375,7 +375,7 @@ impl World {
     /// From now on the applications of all nodes there are write and read bytes where they know lengths
     /// only. All that happens is the same.
     pub fn carry_bytes(&mut self) {
-        for Share { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shares {
             part.nodes.iter_mut().for_each(|node| node.streams = Some(Box::default()));
         }
     }

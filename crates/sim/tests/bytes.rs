@@ -33,7 +33,7 @@ struct Setting {
 
 /// What came of a run.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct Outcome {
     reports: Vec<AppReport>,
     arrivals: (u64, u64),
     compared: Option<Compared>,
@@ -114,7 +114,7 @@ impl Net {
     }
 }
 
-fn run(setting: &Setting, bytes: bool) -> Came {
+fn run(setting: &Setting, bytes: bool) -> Outcome {
     let mut net = Net::new(setting);
     net.add_all(setting);
     let print = Rc::new(RefCell::new(Fingerprint::default()));
@@ -130,7 +130,7 @@ fn run(setting: &Setting, bytes: bool) -> Came {
     assert_eq!(held, 0, "frames are held by nobody at the end");
     let arrivals = (print.borrow().arrivals, print.borrow().hash);
     let reports = net.apps.iter().map(|app| net.world.report(*app)).collect();
-    Came { reports, arrivals, compared: bytes.then_some(compared) }
+    Outcome { reports, arrivals, compared: bytes.then_some(compared) }
 }
 
 fn chances() -> impl Strategy<Value = Chances> {

@@ -11,7 +11,7 @@ use datapath::packet::{
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
 use pcap::{LinkType, Reader, Snap, Writer};
-use sim::capture::{Capture, Side};
+use sim::capture::{Capture, LinkEnd};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::record::{DropPlace, Observer as _};
 use sim::topology::Topology;
@@ -35,7 +35,7 @@ fn overload() -> (Vec<u8>, u64, u64) {
     world.add_app(b, Box::new(UdpSink::new(remote)), Instant::ZERO, None);
 
     let mut taps = Capture::new(Writer::new(Vec::new()).expect("writes"), Snap::Headers);
-    taps.tap(world.link_of(a, Port(0)), Side::Sent, "A");
+    taps.tap(world.link_of(a, Port(0)), LinkEnd::Sent, "A");
     taps.tap_drops(DropPlace::Node(r), "R");
     let taps = Rc::new(RefCell::new(taps));
     world.observe(Box::new(Rc::clone(&taps)));
@@ -106,8 +106,8 @@ fn segment() -> Packet {
 fn taps_write_what_passes_and_why_it_was_dropped() {
     let (a, b, node) = (LinkId(0), LinkId(1), NodeId(0));
     let mut taps = Capture::new(Writer::new(Vec::new()).expect("writes"), Snap::Headers);
-    taps.tap(a, Side::Sent, "a");
-    taps.tap(b, Side::Delivered, "b");
+    taps.tap(a, LinkEnd::Sent, "a");
+    taps.tap(b, LinkEnd::Delivered, "b");
     taps.tap_drops(DropPlace::Node(node), "router");
     let packet = segment();
     let mut bare = packet.clone();
@@ -143,7 +143,7 @@ fn taps_write_what_passes_and_why_it_was_dropped() {
 #[test]
 fn a_capture_keeps_its_first_error() {
     let mut taps = Capture::new(Writer::new(Full(200)).expect("fits"), Snap::Headers);
-    taps.tap(LinkId(0), Side::Sent, "a");
+    taps.tap(LinkId(0), LinkEnd::Sent, "a");
     let packet = segment();
     for nanos in 0..9 {
         taps.sent(Instant::from_nanos(nanos), LinkId(0), &packet);

@@ -16,7 +16,7 @@ use datapath::trace::Event;
 use datapath::units::{Duration, Instant, Rate};
 use pcap::{Snap, Writer};
 use proptest::prelude::*;
-use sim::capture::{Capture, Side};
+use sim::capture::{Capture, LinkEnd};
 use sim::epoch::Grouping;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::record::{DropPlace, Fingerprint, Observer, Watcher};
@@ -195,7 +195,7 @@ impl Plan {
     }
 
     /// Runs the world from stop to stop, with observers of every kind.
-    fn run(&self, (grouping, threads): Way, eyes: Eyes) -> Seen {
+    fn run(&self, (grouping, threads): RunMode, eyes: ObserverKind) -> Seen {
         let (mut world, apps) = self.build();
         world.set_grouping(grouping);
         world.set_threads(threads);
@@ -203,10 +203,10 @@ impl Plan {
         let print = Rc::new(RefCell::new(Fingerprint::default()));
         let capture = Rc::new(RefCell::new(capture_of(&world)));
         let links: Vec<LinkId> = world.links().map(|(id, _)| id).collect();
-        if eyes != Eyes::None {
+        if eyes != ObserverKind::None {
             world.observe(Box::new(Rc::clone(&print)));
         }
-        if eyes == Eyes::All {
+        if eyes == ObserverKind::All {
             world.observe(Box::new(Rc::clone(&all)));
             world.observe(Box::new(Rc::clone(&capture)));
             for link in &links {
@@ -234,8 +234,8 @@ impl Plan {
 fn capture_of(world: &World) -> Capture<Vec<u8>> {
     let mut taps = Capture::new(Writer::new(Vec::new()).expect("memory"), Snap::Headers);
     for (link, _) in world.links().filter(|(link, _)| link.0 % 3 != 0) {
-        taps.tap(link, Side::Sent, &format!("to link {}", link.0));
-        taps.tap(link, Side::Delivered, &format!("from link {}", link.0));
+        taps.tap(link, LinkEnd::Sent, &format!("to link {}", link.0));
+        taps.tap(link, LinkEnd::Delivered, &format!("from link {}", link.0));
         taps.tap_drops(DropPlace::Link(link), &format!("link {}", link.0));
     }
     taps
@@ -267,11 +267,11 @@ impl Watcher for Watched {
 }
 
 /// How a world is worked off, and with how many threads.
-type Way = (Grouping, usize);
+type RunMode = (Grouping, usize);
 
 /// Who looks on: what is only hashed passes other questions on its way than what is shown.
 #[derive(Clone, Copy, PartialEq)]
-enum Eyes {
+enum ObserverKind {
     None,
     Fingerprint,
     All,
@@ -342,9 +342,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn neither_epochs_nor_threads_change_what_can_be_seen(plan in any_plan()) {
-        let one_by_one = plan.run((Grouping::One, 1), Eyes::All);
+        let one_by_one = plan.run((Grouping::One, 1), ObserverKind::All);
         let threads = plan.threads;
-        let in_epochs = plan.run((Grouping::Finest, threads), Eyes::All);
+        let in_epochs = plan.run((Grouping::Finest, threads), ObserverKind::All);
         for (one, other) in one_by_one.shown.iter().zip(&in_epochs.shown) {
             prop_assert_eq!(one, other);
         }
@@ -356,14 +356,14 @@ proptest! {
         prop_assert_eq!(one_by_one.hash, in_epochs.hash);
         prop_assert_eq!(&one_by_one.at_stops, &in_epochs.at_stops);
         let ways = [
-            ((Grouping::Finest, 1), Eyes::Fingerprint),
-            ((Grouping::Finest, threads), Eyes::None),
-            ((Grouping::Adaptive, threads), Eyes::Fingerprint),
-            ((Grouping::One, 1), Eyes::Fingerprint),
+            ((Grouping::Finest, 1), ObserverKind::Fingerprint),
+            ((Grouping::Finest, threads), ObserverKind::None),
+            ((Grouping::Adaptive, threads), ObserverKind::Fingerprint),
+            ((Grouping::One, 1), ObserverKind::Fingerprint),
         ];
         for (way, eyes) in ways {
             let in_epochs = plan.run(way, eyes);
-            if eyes == Eyes::Fingerprint {
+            if eyes == ObserverKind::Fingerprint {
                 prop_assert_eq!(one_by_one.hash, in_epochs.hash, "{:?}", way);
             }
             for (one, other) in one_by_one.at_stops.iter().zip(&in_epochs.at_stops) {

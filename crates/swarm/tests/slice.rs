@@ -85,7 +85,7 @@ fn shrink(kind: Kind, seed: u64, tries: u32) -> ExitCode {
     }
 }
 
-fn understood(words: &[String]) -> Option<(Campaign, Teller)> {
+fn understood(words: &[String]) -> Option<(Campaign, FailureReporter)> {
     let [kind, seeds, rest @ ..] = words else { return None };
     let kind: Kind = kind.parse().ok()?;
     let (from, end) = seeds.split_once("..")?;
@@ -94,7 +94,7 @@ fn understood(words: &[String]) -> Option<(Campaign, Teller)> {
     let numbers = if all { &[] } else { rest };
     let known = numbers.iter().map(|seed| seed.parse().ok()).collect::<Option<_>>()?;
     let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let teller = Teller { known, all, failed: AtomicBool::new(false) };
+    let teller = FailureReporter { known, all, failed: AtomicBool::new(false) };
     Some((Campaign { kind, seeds, jobs }, teller))
 }
 
@@ -102,13 +102,13 @@ fn understood(words: &[String]) -> Option<(Campaign, Teller)> {
 const LONG: usize = 400;
 
 /// Tells failures as they are found.
-struct Teller {
+struct FailureReporter {
     known: Vec<u64>,
     all: bool,
     failed: AtomicBool,
 }
 
-impl Teller {
+impl FailureReporter {
     fn tell(&self, seed: u64, oracle: &str, what: &str) {
         if !self.known.contains(&seed) {
             self.failed.store(true, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Teller {
     }
 }
 
-impl Watcher for Teller {
+impl Watcher for FailureReporter {
     fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>) {
         if let Err(violation) = verdict {
             self.tell(seed, violation.oracle, &violation.what);

@@ -51,7 +51,7 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
         "graph" => {
             let (from_ns, to_ns) = span(query)?;
             let capture = source.capture_of(text("run"), text("port"))?;
-            let part = graph::Part {
+            let part = graph::GraphQuery {
                 connection: whole(query, "connection", 0)? as u32,
                 forth: text("way") != "back",
                 from_ns,

@@ -72,7 +72,7 @@ pub struct Connection {
     /// The end that was first seen to send, and the other one.
     pub ends: [SocketAddr; 2],
     /// Of both directions.
-    pub ways: [Way; 2],
+    pub ways: [FlowDirection; 2],
     /// When it was first and last seen.
     pub span_ns: [i64; 2],
     /// Its packets.
@@ -81,7 +81,7 @@ pub struct Connection {
 
 /// One direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
+pub struct FlowDirection {
     /// The number of the first byte, and where the last one was: numbers wrap.
     first: Option<Seq>,
     last: Option<(Seq, i64)>,
@@ -104,7 +104,7 @@ const KEPT: usize = 192;
 /// Who counts from 1970 has been captured elsewhere: no run is eleven days long by default.
 const CLOCK_TIME_NS: u64 = 1_000_000_000_000_000;
 
-impl Way {
+impl FlowDirection {
     /// The number of this byte, from the connection's first on. What is seen out of order lies within 2³¹ of
     /// what was seen before.
     fn number(&mut self, seq: Seq) -> i64 {
@@ -126,7 +126,7 @@ impl Connection {
 
     /// In a few words.
     pub fn to_json(&self, id: usize) -> Json {
-        let way = |way: &Way| json!({"segments": way.segments, "retransmitted": way.again, "bytes": way.bytes});
+        let way = |way: &FlowDirection| json!({"segments": way.segments, "retransmitted": way.again, "bytes": way.bytes});
         json!({
             "id": id,
             "from": self.ends[0].to_string(), "to": self.ends[1].to_string(),
@@ -260,7 +260,7 @@ impl Capture {
             let index = self.connections.len() as u32;
             known.remove(&back);
             known.insert(ends, index);
-            let ways = [Way::default(); 2];
+            let ways = [FlowDirection::default(); 2];
             self.connections.push(Connection { ends, ways, span_ns: [at_ns; 2], packets: 0 });
             (index, true)
         });
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn numbers_go_on_where_sequence_numbers_wrap() {
-        let mut way = Way::default();
+        let mut way = FlowDirection::default();
         assert_eq!(way.number(Seq(u32::MAX - 9)), 0);
         assert_eq!(way.number(Seq(5)), 15);
         // What comes late lies before.

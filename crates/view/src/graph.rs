@@ -13,7 +13,7 @@ use crate::source::Fault;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct GraphQuery {
     /// Which connection.
     pub connection: u32,
     /// From its first end to its second, or back.
@@ -75,7 +75,7 @@ impl Marks {
 ///
 /// # Errors
 /// There is no such connection.
-pub fn graph(capture: &Capture, part: &Part) -> Result<Json, Fault> {
+pub fn graph(capture: &Capture, part: &GraphQuery) -> Result<Json, Fault> {
     let known = capture.connections.get(part.connection as usize);
     let connection =
         known.ok_or_else(|| Fault::Missing(format!("no connection {}", part.connection)))?;

@@ -18,8 +18,8 @@ pub struct Source {
     pub path: PathBuf,
     /// What it is.
     pub kind: Kind,
-    series: Mutex<Kept<Series>>,
-    captures: Mutex<Kept<Capture>>,
+    series: Mutex<RecentCache<Series>>,
+    captures: Mutex<RecentCache<Capture>>,
 }
 
 /// What is looked at.
@@ -53,19 +53,19 @@ impl std::error::Error for Fault {}
 
 /// The last few that were asked for.
 #[derive(Debug)]
-struct Kept<T> {
+struct RecentCache<T> {
     /// When it was last used, how many bytes it takes, and it itself.
     known: HashMap<PathBuf, (u64, usize, Arc<T>)>,
     clock: u64,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for RecentCache<T> {
     fn default() -> Self {
         Self { known: HashMap::new(), clock: 0 }
     }
 }
 
-impl<T> Kept<T> {
+impl<T> RecentCache<T> {
     /// The one of this path, read if it is not known. Those that were not used for longest go when all together take
     /// more than [`KEPT_BYTES`].
     fn get(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use live::commands::Wrong;
+use live::commands::CommandError;
 use live::control;
 
 use super::shape::pointed;
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let (column, message) = text.split_once('\n').unwrap_or(("0", &text));
-    let wrong = Wrong { column: column.parse().unwrap_or(0), message: message.to_owned() };
+    let wrong = CommandError { column: column.parse().unwrap_or(0), message: message.to_owned() };
     Err(pointed("ctl", &command, &wrong))
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use live::proxy::{Ours, Proxy};
+use live::proxy::{OurSide, Proxy};
 
 use super::stack::{StackArgs, socket_address};
 use super::{Failure, Outcome, print, print_json};
@@ -46,8 +46,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let listen = socket_address("--listen", &args.listen, args.stack.address())?;
     let to: SocketAddr = socket_address("--to", &args.to, [127, 0, 0, 1].into())?;
-    let ours = if listen.ip() == args.stack.address() { Ours::Listens } else { Ours::Connects };
-    if ours == Ours::Listens && to.ip() == listen.ip() {
+    let ours =
+        if listen.ip() == args.stack.address() { OurSide::Listens } else { OurSide::Connects };
+    if ours == OurSide::Listens && to.ip() == listen.ip() {
         return Err(Failure::Usage(format!(
             "--to {to}: our own address, which the kernel has not"
         )));
@@ -86,9 +87,9 @@ pub fn run(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn side(ours: Ours) -> &'static str {
+fn side(ours: OurSide) -> &'static str {
     match ours {
-        Ours::Listens => "listens",
-        Ours::Connects => "connects",
+        OurSide::Listens => "listens",
+        OurSide::Connects => "connects",
     }
 }

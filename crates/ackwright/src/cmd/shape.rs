@@ -11,7 +11,7 @@ use datapath::units::{Duration, Instant};
 use iproute::tc::Device as TcDevice;
 use iproute::words::{Word, Words};
 use lab::trace::bridge::BridgeTrace;
-use live::commands::{Names, Wrong};
+use live::commands::{CommandError, Names};
 use live::control::Control;
 use live::device::{Device, Pools};
 use live::drive::{Driver, Settings};
@@ -222,7 +222,7 @@ impl From<Fault> for Failure {
 }
 
 /// Prepares the kernel for our end.
-fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> {
+fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failure> {
     if fail == Fail::Open {
         return Ok(Some(fail::open(names)?));
     }
@@ -281,7 +281,7 @@ fn set_queues(
 }
 
 /// A message with the text and a caret below the place.
-pub fn pointed(place: &str, text: &str, wrong: &Wrong) -> Failure {
+pub fn pointed(place: &str, text: &str, wrong: &CommandError) -> Failure {
     let before = text.get(..wrong.column).unwrap_or(text).chars().count();
     let (column, caret) = (before + 1, " ".repeat(before));
     Failure::Usage(format!("{place}:{column}: {}\n  {text}\n  {caret}^", wrong.message))

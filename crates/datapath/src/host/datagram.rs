@@ -3,7 +3,7 @@
 
 use super::Host;
 use super::socket::{Socket, SocketError};
-use super::tcp::Wakes;
+use super::tcp::WakeCounts;
 use super::udp::{UdpSharing, UdpSocket};
 use crate::node::SocketId;
 use crate::node::SocketReady;
@@ -226,7 +226,7 @@ impl Host {
     ///
     /// # Errors
     /// It is not an open UDP socket.
-    pub fn udp_wakes(&self, id: SocketId) -> Result<Wakes, SocketError> {
+    pub fn udp_wakes(&self, id: SocketId) -> Result<WakeCounts, SocketError> {
         Ok(self.open_udp(id)?.wakes)
     }
 

@@ -1,6 +1,6 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
-use super::route_cache::{Flow, Remembered, RouteResult};
+use super::route_cache::{CachedRoute, Flow, RouteResult};
 use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey};
@@ -100,12 +100,12 @@ impl Host {
         iif: Option<u16>,
     ) -> Option<RouteResult> {
         match self.route_cache.recall(dst)? {
-            Remembered::Way(way) => {
+            CachedRoute::Route(way) => {
                 let asked = || key_of(packet, iif).map(|key| self.fib.lookup(&key).into());
                 debug_assert_eq!(Some(way), asked(), "what is remembered of {dst}");
                 Some(way)
             }
-            Remembered::Among(candidates) => self.choose(now, packet, iif, candidates),
+            CachedRoute::Among(candidates) => self.choose(now, packet, iif, candidates),
         }
     }
 

@@ -3,7 +3,7 @@
 
 mod syn;
 
-use super::tcp::{ConnectionSocket, TcpSocket, Wakes, unspecified_like};
+use super::tcp::{ConnectionSocket, TcpSocket, WakeCounts, unspecified_like};
 use super::{Host, Socket, SocketError, SocketId};
 use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
@@ -36,7 +36,7 @@ pub struct Listener {
     fast_open: FastOpenQueue,
     /// When SYN cookies were last sent.
     cookies_sent_at: Option<Instant>,
-    pub(super) wakes: Wakes,
+    pub(super) wakes: WakeCounts,
     /// IPv4 peers are not taken (`IPV6_V6ONLY`).
     v6_only: bool,
 }
@@ -125,7 +125,7 @@ impl Host {
             backlog: 0,
             fast_open: FastOpenQueue { max: fast_open, ..FastOpenQueue::default() },
             cookies_sent_at: None,
-            wakes: Wakes::default(),
+            wakes: WakeCounts::default(),
             v6_only,
         };
         let socket = TcpSocket::Listener(Box::new(listener));

@@ -1,6 +1,6 @@
 //! What a host has to say: the packets, drops and news that `poll` is going to hand out.
 
-use super::few::Few;
+use super::inline_queue::InlineQueue;
 use super::port::SpareCutting;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
@@ -14,8 +14,8 @@ pub(super) struct Outbox {
     /// Packets that need not wait: for the wire of a port, past its empty queue.
     pub direct: Direct,
     /// Ports that have something to send and credit to send it with.
-    pub sending: Few<u16>,
-    pub ready: Few<SocketReady>,
+    pub sending: InlineQueue<u16>,
+    pub ready: InlineQueue<SocketReady>,
     /// Where queues and layers put what they drop.
     pub dropped: Vec<(Reason, Packet)>,
     /// How many of those `poll` has told; 0 if there are none.

@@ -1,7 +1,7 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
 use super::gro::RxRing;
-use super::room::{Charge, Room};
+use super::room::{Charge, TxRing};
 use crate::packet::{LinkHeader, MacAddr, Memory, Meta, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
@@ -69,7 +69,7 @@ pub struct HostPort {
     pub config: PortConfig,
     /// Counters.
     pub stats: PortStats,
-    pub(super) room: Room,
+    pub(super) room: TxRing,
     /// In the host's list of ports with something to send.
     pub(super) listed: bool,
     /// The super-packet that is being cut, if there is one.
@@ -132,7 +132,7 @@ impl HostPort {
             rx: None,
             cutting: None,
             stats: PortStats::default(),
-            room: Room::none(),
+            room: TxRing::none(),
             listed: false,
             freed: None,
             refused: 0,

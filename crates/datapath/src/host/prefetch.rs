@@ -3,7 +3,7 @@
 //! In steps, each of which looks only at what the step before has asked for. The packets between two
 //! steps give memory the time to answer. Nothing here changes what is computed.
 
-use super::route_cache::{Remembered, RouteResult};
+use super::route_cache::{CachedRoute, RouteResult};
 use super::tcp::{ConnectionSocket, TcpSocket};
 use super::{Host, Socket, Sockets};
 use crate::node::Port;
@@ -60,7 +60,7 @@ impl Host {
     pub fn prefetch_departure(&self, packet: &Packet) -> Option<Port> {
         let Network::Ipv4(ip) = &packet.network else { return None };
         match self.route_cache.recall(ip.dst)? {
-            Remembered::Way(RouteResult::Out(out)) => {
+            CachedRoute::Route(RouteResult::Out(out)) => {
                 let port = self.ports.get(usize::from(out))?;
                 port.prefetch();
                 port.prefetch_queue();

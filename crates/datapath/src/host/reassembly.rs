@@ -100,7 +100,7 @@ pub(super) enum FragmentResult {
 
 /// What a fragment has led to, and what it has cost others.
 #[derive(Debug, PartialEq)]
-pub(super) struct Added {
+pub(super) struct FragmentOutcome {
     pub outcome: FragmentResult,
     /// Fragments of the same packet that were thrown away before, since too much else had come.
     pub too_far: Vec<Packet>,
@@ -156,10 +156,10 @@ impl Reassembly {
     }
 
     /// Takes in a fragment.
-    pub fn add(&mut self, now: Instant, packet: Packet, piece: &Piece) -> Added {
+    pub fn add(&mut self, now: Instant, packet: Packet, piece: &Piece) -> FragmentOutcome {
         let nothing = Vec::new();
         let Some(key) = key_of(&packet, piece) else {
-            return Added {
+            return FragmentOutcome {
                 outcome: FragmentResult::Dropped(Reason::Malformed, packet),
                 too_far: nothing,
             };
@@ -169,7 +169,7 @@ impl Reassembly {
         if !self.queues.contains_key(&key) {
             if limits.high_thresh == 0 || self.memory[family] > limits.high_thresh {
                 let fragments = vec![packet];
-                return Added {
+                return FragmentOutcome {
                     outcome: FragmentResult::Failed { overlap: false, fragments },
                     too_far: nothing,
                 };
@@ -195,7 +195,7 @@ impl Reassembly {
             }
         };
         self.check();
-        Added { outcome, too_far }
+        FragmentOutcome { outcome, too_far }
     }
 
     /// The memory and the timers are those of what waits.

@@ -36,7 +36,7 @@ impl Charge {
 /// Ordered by use: see [`HostPort`](super::HostPort).
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Room {
+pub(super) struct TxRing {
     /// When the room of the first packet in the device comes by itself; `FAR_FUTURE` if that has
     /// not been said.
     completes_at: Instant,
@@ -55,19 +55,19 @@ pub(super) struct Room {
     more: bool,
     /// The device takes the segments of a super-packet at once.
     pub xmit_more: bool,
-    behind: Option<Box<Behind>>,
+    behind: Option<Box<RingTail>>,
 }
 
 /// What is known of packets in a device behind the first.
 #[derive(Debug, Default)]
-struct Behind {
+struct RingTail {
     /// With each, when its room comes by itself, if that has been said.
     packets: VecDeque<(Charge, Instant)>,
     /// Of how many that has been said. They are the first of them.
     deferred: usize,
 }
 
-impl Room {
+impl TxRing {
     /// None; the port is up.
     pub fn none() -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Room {
         (self.first, self.completes_at) = next.unwrap_or((self.first, Instant::FAR_FUTURE));
     }
 
-    fn behind_mut(&mut self) -> &mut Behind {
+    fn behind_mut(&mut self) -> &mut RingTail {
         self.behind.get_or_insert_default()
     }
 

@@ -25,9 +25,9 @@ pub(super) enum RouteResult {
 
 /// What is remembered of a destination.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Remembered {
+pub(super) enum CachedRoute {
     /// All packets to it go there.
-    Way(RouteResult),
+    Route(RouteResult),
     /// Each packet chooses from these.
     Among(Candidates),
 }
@@ -94,14 +94,14 @@ impl Answer {
     }
 
     #[inline]
-    fn read(self) -> Option<Remembered> {
+    fn read(self) -> Option<CachedRoute> {
         match self {
             Self::NONE => None,
-            Self::LOCAL => Some(Remembered::Way(RouteResult::Local)),
+            Self::LOCAL => Some(CachedRoute::Route(RouteResult::Local)),
             Self(port) if port < Self::AMONG => {
-                Some(Remembered::Way(RouteResult::Out(port as u16)))
+                Some(CachedRoute::Route(RouteResult::Out(port as u16)))
             }
-            Self(number) => Some(Remembered::Among(Candidates::from_number(number - Self::AMONG))),
+            Self(number) => Some(CachedRoute::Among(Candidates::from_number(number - Self::AMONG))),
         }
     }
 }
@@ -158,7 +158,7 @@ impl RouteCache {
 
     /// What is remembered of `dst`.
     #[inline]
-    pub fn recall(&self, dst: Ipv4Addr) -> Option<Remembered> {
+    pub fn recall(&self, dst: Ipv4Addr) -> Option<CachedRoute> {
         if self.state != State::Usable {
             return None;
         }
@@ -316,12 +316,12 @@ mod tests {
             let candidates = Candidates::from_number(number);
             let read = Answer::among(candidates).and_then(Answer::read);
             let fits = number < u32::MAX - (1 << 16) - 1;
-            let is_same = matches!(read, Some(Remembered::Among(same)) if same == candidates);
+            let is_same = matches!(read, Some(CachedRoute::Among(same)) if same == candidates);
             assert_eq!((is_same, read.is_none()), (fits, !fits), "{number}");
         }
         for port in [0, 1, u16::MAX] {
             let read = Answer(port.into()).read();
-            let Some(Remembered::Way(way)) = read else { panic!("{read:?}") };
+            let Some(CachedRoute::Route(way)) = read else { panic!("{read:?}") };
             assert_eq!(way, RouteResult::Out(port));
         }
         assert!(Answer::among(Candidates::from_number(u32::MAX)).is_none());
@@ -344,7 +344,7 @@ mod tests {
                     let key = RouteKey::to(dst.into());
                     cache.learn(&fib, dst, &key, fib.lookup(&key).into());
                 }
-                let Some(Remembered::Way(way)) = cache.recall(dst) else {
+                let Some(CachedRoute::Route(way)) = cache.recall(dst) else {
                     panic!("{dst} is forgotten")
                 };
                 assert_eq!(way, RouteResult::Out(3));

@@ -24,10 +24,10 @@ use crate::tcp::state::State;
 use crate::tcp::{Connection, Cx, Egress, Ends, PathMtu, XmitResult};
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
-use learnt::{Learnt, Traced};
+use learnt::{HostCache, Traced};
 use std::sync::Arc;
 use table::{ConnectionTable, Listeners};
-pub use wakes::Wakes;
+pub use wakes::WakeCounts;
 
 /// One TCP socket: listener or connection.
 pub enum TcpSocket {
@@ -52,7 +52,7 @@ pub struct ConnectionSocket {
     /// Which state of the routes it knows.
     pub(super) routes_seen: u32,
     /// How often its waiters were woken.
-    pub(super) wakes: Wakes,
+    pub(super) wakes: WakeCounts,
     pub(super) connection: Connection,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct TcpStack {
     /// What is told of connections, while somebody listens.
     traced: Option<Box<Traced>>,
     /// What few hosts know; made at first use.
-    learnt: Option<Box<Learnt>>,
+    learnt: Option<Box<HostCache>>,
 }
 
 // Allocators have four sizes to a doubling, and there may be many hosts.
@@ -199,7 +199,7 @@ impl Host {
     ///
     /// # Errors
     /// It is not an open TCP socket.
-    pub fn tcp_wakes(&self, id: SocketId) -> Result<Wakes, SocketError> {
+    pub fn tcp_wakes(&self, id: SocketId) -> Result<WakeCounts, SocketError> {
         match self.sockets.get(self.sockets.slot(id)?) {
             Some(Socket::Tcp(TcpSocket::Connection(socket))) => Ok(socket.wakes),
             Some(Socket::Tcp(TcpSocket::Listener(listener))) => Ok(listener.wakes),
@@ -339,7 +339,7 @@ impl Host {
             accepted: listener.is_none(),
             hashed,
             routes_seen: self.routes_version,
-            wakes: Wakes::default(),
+            wakes: WakeCounts::default(),
         }));
         self.sockets.take_back(id, Socket::Tcp(socket));
         if hashed {

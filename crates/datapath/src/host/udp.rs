@@ -8,7 +8,7 @@ pub(super) use send::network_header;
 use super::Host;
 use super::datagram::DatagramError;
 use super::socket::{Datagram, Socket, SocketError};
-use super::tcp::Wakes;
+use super::tcp::WakeCounts;
 use crate::node::SocketId;
 use crate::packet::DEFAULT_TTL;
 use crate::tcp::SocketError as NetworkError;
@@ -103,7 +103,7 @@ pub struct UdpSocket {
     /// ICMP errors with `recverr`.
     pub(super) errors: VecDeque<DatagramError>,
     /// How often its waiters were woken.
-    pub(super) wakes: Wakes,
+    pub(super) wakes: WakeCounts,
     /// What waits to be read.
     received: VecDeque<Waiting>,
     /// Truesize of what waits, and of what has been read and not yet given back (`sk_rmem_alloc`).
@@ -152,7 +152,7 @@ impl UdpSocket {
             peer: None,
             error: None,
             errors: VecDeque::new(),
-            wakes: Wakes::default(),
+            wakes: WakeCounts::default(),
             received: VecDeque::new(),
             received_truesize: 0,
             reader_queue: 0,

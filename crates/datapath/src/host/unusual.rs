@@ -2,7 +2,7 @@
 //! (`ip_local_deliver`, `ip_rcv_core`, `ipv6_frag_rcv`, `icmp_send`).
 
 use super::Host;
-use super::reassembly::{Added, FragmentResult, Reassembly};
+use super::reassembly::{FragmentOutcome, FragmentResult, Reassembly};
 use crate::packet::{EtherType, Flaws, Network, Packet, Piece, Transport, protocol};
 use crate::reason::Reason;
 use crate::tcp::config::SysctlError;
@@ -120,7 +120,7 @@ impl Host {
             return self.drop_packet(Reason::Malformed, packet);
         }
         let reassembly = self.reassembly.get_or_insert_default();
-        let Added { outcome, too_far } = reassembly.add(now, packet, &piece);
+        let FragmentOutcome { outcome, too_far } = reassembly.add(now, packet, &piece);
         self.upkeep_changed = true;
         self.count(ipv6).reasm_fails += u64::from(!too_far.is_empty());
         for fragment in too_far {

@@ -20,12 +20,12 @@ pub struct PacketQueue {
     free: Vec<u32>,
     /// Places of the packets, the oldest first.
     order: VecDeque<u32>,
-    rest: Rest,
+    rest: IdlePlaces,
 }
 
 /// How long some places of a queue have not been needed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rest {
+struct IdlePlaces {
     /// The free place that is taken last. It is another one once all were taken.
     last: u32,
     /// How often the queue has become empty since all were taken.
@@ -113,7 +113,10 @@ impl PacketQueue {
         self.rest.emptied += 1;
         if self.rest.emptied >= PATIENCE << self.rest.given_back {
             let given_back = (self.rest.given_back + 1).min(PATIENCE_DOUBLES);
-            *self = Self { rest: Rest { given_back, ..Rest::default() }, ..Self::default() };
+            *self = Self {
+                rest: IdlePlaces { given_back, ..IdlePlaces::default() },
+                ..Self::default()
+            };
         }
     }
 

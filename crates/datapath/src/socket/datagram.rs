@@ -16,7 +16,7 @@ use super::number::*;
 use super::options::shortened;
 use super::stream::wait;
 use super::table::File;
-use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, Wakes};
+use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, WakeCounts};
 use crate::packet::Body;
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -194,7 +194,7 @@ impl DatagramSocket {
     }
 
     /// How often its waiters have been woken.
-    pub fn wakes(&self, host: &Host) -> Wakes {
+    pub fn wakes(&self, host: &Host) -> WakeCounts {
         let mut wakes =
             self.id.map(|id| host.udp_wakes(id).unwrap_or_default()).unwrap_or_default();
         wakes.state = wakes.state.wrapping_add(self.shutdowns);

@@ -6,7 +6,7 @@ use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, Wakes};
+use crate::host::{Host, WakeCounts};
 use crate::units::{Duration, Instant};
 use core::task::Poll;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ struct Item {
     /// It is to be asked (`EPOLLET`: since its waiters were woken).
     ready: bool,
     /// What its waiters had been woken for when it was last asked.
-    seen: Wakes,
+    seen: WakeCounts,
     /// `EPOLLONESHOT` has fired.
     disabled: bool,
 }
@@ -209,12 +209,12 @@ impl Sockets {
     }
 
     /// How often the waiters of a descriptor have been woken.
-    fn wakes(&self, host: &Host, fd: Fd) -> Wakes {
+    fn wakes(&self, host: &Host, fd: Fd) -> WakeCounts {
         match self.file(fd) {
             Ok(File::Stream(stream)) => stream.wakes(host),
             Ok(File::Datagram(socket)) => socket.wakes(host),
             Ok(&File::Pipe(pipe, _)) => self.pipes[pipe].wakes(),
-            _ => Wakes::default(),
+            _ => WakeCounts::default(),
         }
     }
 
@@ -233,7 +233,7 @@ impl Sockets {
 }
 
 /// Whether waiters for `events` were woken between two counts (`ep_poll_callback`).
-fn wakes_for(events: u32, before: Wakes, after: Wakes) -> bool {
+fn wakes_for(events: u32, before: WakeCounts, after: WakeCounts) -> bool {
     before.state != after.state
         || (before.read != after.read && events & (READ | number::EPOLLRDHUP) != 0)
         || (before.write != after.write && events & WRITE != 0)

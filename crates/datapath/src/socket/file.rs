@@ -6,7 +6,7 @@ use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
-use crate::host::{Host, Wakes};
+use crate::host::{Host, WakeCounts};
 use crate::units::Instant;
 use core::task::Poll;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(super) struct Pipe {
     /// Bytes in it.
     bytes: u64,
     /// How often who waits at its ends has been woken.
-    wakes: Wakes,
+    wakes: WakeCounts,
     reader: bool,
     writer: bool,
     /// `O_NONBLOCK` of the reading end, and of the writing end.
@@ -51,7 +51,7 @@ impl Default for Pipe {
     fn default() -> Self {
         Self {
             bytes: 0,
-            wakes: Wakes::default(),
+            wakes: WakeCounts::default(),
             reader: true,
             writer: true,
             nonblocking: (false, false),
@@ -67,7 +67,7 @@ impl Pipe {
 
     /// How often who waits at its ends has been woken: readers by each write, since a poll asks for
     /// that (`poll_usage`), writers by each read, both when an end is closed.
-    pub fn wakes(&self) -> Wakes {
+    pub fn wakes(&self) -> WakeCounts {
         self.wakes
     }
 

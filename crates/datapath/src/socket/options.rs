@@ -91,7 +91,7 @@ impl StreamOptions {
 
 /// What is kept of an option's value, and which are taken.
 #[derive(Clone, Copy)]
-pub(super) enum Kept {
+pub(super) enum StoredValue {
     Number,
     /// Whether it is on.
     Switch,
@@ -105,7 +105,7 @@ pub(super) enum Kept {
     Positive,
 }
 
-impl Kept {
+impl StoredValue {
     /// What is kept of a value.
     pub fn of(self, value: i64) -> Result<i64, Errno> {
         let taken = match self {
@@ -121,28 +121,28 @@ impl Kept {
 }
 
 /// Options of streams that can be set and read back, and but for `SO_DONTROUTE` change nothing in this world.
-const KEPT_OF_STREAMS: [((i32, i32), Kept); 17] = [
-    ((SOL_SOCKET, SO_DEBUG), Kept::Switch),
-    ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch),
-    ((SOL_SOCKET, SO_BROADCAST), Kept::Switch),
-    ((SOL_SOCKET, SO_RXQ_OVFL), Kept::Switch),
-    ((SOL_SOCKET, SO_TIMESTAMP), Kept::Switch),
-    ((SOL_SOCKET, SO_TIMESTAMPNS), Kept::Switch),
-    ((SOL_SOCKET, SO_BUSY_POLL), Kept::Number),
-    ((SOL_SOCKET, SO_INCOMING_CPU), Kept::Number),
-    ((SOL_IP, IP_RECVTTL), Kept::Switch),
-    ((SOL_IP, IP_RECVTOS), Kept::Switch),
-    ((SOL_IP, IP_RECVOPTS), Kept::Switch),
-    ((SOL_IP, IP_PKTINFO), Kept::Switch),
-    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Switch),
-    ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number),
-    ((SOL_IPV6, IPV6_RECVTCLASS), Kept::Switch),
-    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Switch),
-    ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch),
+const KEPT_OF_STREAMS: [((i32, i32), StoredValue); 17] = [
+    ((SOL_SOCKET, SO_DEBUG), StoredValue::Switch),
+    ((SOL_SOCKET, SO_DONTROUTE), StoredValue::Switch),
+    ((SOL_SOCKET, SO_BROADCAST), StoredValue::Switch),
+    ((SOL_SOCKET, SO_RXQ_OVFL), StoredValue::Switch),
+    ((SOL_SOCKET, SO_TIMESTAMP), StoredValue::Switch),
+    ((SOL_SOCKET, SO_TIMESTAMPNS), StoredValue::Switch),
+    ((SOL_SOCKET, SO_BUSY_POLL), StoredValue::Number),
+    ((SOL_SOCKET, SO_INCOMING_CPU), StoredValue::Number),
+    ((SOL_IP, IP_RECVTTL), StoredValue::Switch),
+    ((SOL_IP, IP_RECVTOS), StoredValue::Switch),
+    ((SOL_IP, IP_RECVOPTS), StoredValue::Switch),
+    ((SOL_IP, IP_PKTINFO), StoredValue::Switch),
+    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), StoredValue::Switch),
+    ((SOL_IP, IP_LOCAL_PORT_RANGE), StoredValue::Number),
+    ((SOL_IPV6, IPV6_RECVTCLASS), StoredValue::Switch),
+    ((SOL_IPV6, IPV6_FLOWINFO_SEND), StoredValue::Switch),
+    ((SOL_SOCKET, SO_NO_CHECK), StoredValue::Switch),
 ];
 
 /// What is kept of an option that means nothing here; `None` if it is not one.
-fn kept(level: i32, name: i32) -> Option<Kept> {
+fn kept(level: i32, name: i32) -> Option<StoredValue> {
     KEPT_OF_STREAMS.iter().find(|(option, _)| *option == (level, name)).map(|(_, kept)| *kept)
 }
 

@@ -10,12 +10,12 @@ use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, family, number};
-use crate::host::{Host, SocketId, Wakes};
+use crate::host::{Host, SocketId, WakeCounts};
 use crate::node::SocketReady;
 use crate::tcp::config::{Ipv6Options, TcpConfig};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Notice};
+use crate::tcp::{Connection, ErrorQueueEntry};
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -43,9 +43,9 @@ pub(super) struct Stream {
     /// What the next call is told of a connection that was given up.
     pub leftover: Option<Errno>,
     /// What the error queue held of connections that were given up (`sk_error_queue`).
-    pub told: VecDeque<Notice>,
+    pub told: VecDeque<ErrorQueueEntry>,
     /// What `TCP_INFO` tells of connections that were given up.
-    pub remains: Option<Box<Remains>>,
+    pub remains: Option<Box<AfterDisconnect>>,
     /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
     pub disconnects: u32,
     /// What `bind` has fixed, and stays beyond a connection.
@@ -53,12 +53,12 @@ pub(super) struct Stream {
     /// What its name was while it had another connection.
     former: Option<SocketAddr>,
     /// How often its waiters were woken while it had other numbers at the host.
-    pub wakes_before: Wakes,
+    pub wakes_before: WakeCounts,
 }
 
 /// What `tcp_disconnect` leaves of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Remains {
+pub(super) struct AfterDisconnect {
     /// What `TCP_INFO` tells of it.
     pub info: TcpInfo,
     /// The largest window that the peer offered, bytes.
@@ -97,7 +97,7 @@ impl Stream {
     }
 
     /// How often its waiters have been woken.
-    pub fn wakes(&self, host: &Host) -> Wakes {
+    pub fn wakes(&self, host: &Host) -> WakeCounts {
         self.wakes_before
             + self
                 .host_socket()
@@ -114,7 +114,7 @@ impl Stream {
                 host.with_tcp(now, id, |tcp, _| (tcp.take_notices(), tcp.info_of_remains(now)));
             if let Ok((told, (info, window))) = left {
                 self.told.extend(told);
-                self.remains = Some(Box::new(Remains { info, window }));
+                self.remains = Some(Box::new(AfterDisconnect { info, window }));
             }
         }
         if let Some(remains) = &mut self.remains {
@@ -132,7 +132,7 @@ impl Stream {
             }
             self.bound = Some(local).filter(|_| self.fixed.address || self.fixed.port);
         }
-        let left = Wakes { state: 1, ..Wakes::default() };
+        let left = WakeCounts { state: 1, ..WakeCounts::default() };
         self.wakes_before = self.wakes(host) + left;
         self.phase = Phase::Fresh;
         let own = &self.config.socket;
@@ -233,7 +233,7 @@ impl Sockets {
             disconnects: 0,
             fixed: Fixed::default(),
             former: None,
-            wakes_before: Wakes::default(),
+            wakes_before: WakeCounts::default(),
         };
         let fd = self.install(File::Stream(Box::new(stream)));
         Ok(Return::value(fd.into()))

@@ -1,6 +1,6 @@
 //! What ICMP errors mean to a connection (`tcp_v4_err`, `tcp_v6_err`), and why connections fail.
 
-use super::rare::{ConnectError, Notice};
+use super::rare::{ConnectError, ErrorQueueEntry};
 use super::state::State;
 use super::{Connection, Cx, config::PmtuDiscovery};
 use crate::metrics::PathMtu;
@@ -196,7 +196,7 @@ impl Connection {
             if !icmp.ipv6 || self.config.socket.recverr {
                 let (local, remote) = (self.local(), self.remote());
                 let told = ConnectError { error, icmp, local, remote };
-                self.rare().told.push_back(Notice::Icmp(told));
+                self.rare().told.push_back(ErrorQueueEntry::Icmp(told));
             }
             self.fail(error, cx);
         } else if self.config.recverr(self.local.ip.is_ipv6()) {

@@ -11,16 +11,16 @@ macro_rules! counters {
         #[derive(Clone, Debug, Default)]
         pub struct Mib {
             $($(#[$often_doc])* pub $often: u64,)*
-            seldom: Option<Box<Seldom>>,
+            seldom: Option<Box<RareCounters>>,
         }
 
         /// Counters of what most hosts never see: there may be many hosts, so these come at first use.
         #[derive(Clone, Debug, Default)]
-        pub struct Seldom {
+        pub struct RareCounters {
             $($(#[$seldom_doc])* pub $seldom: u64,)*
         }
 
-        impl Seldom {
+        impl RareCounters {
             const NONE: Self = Self { $($seldom: 0,)* };
         }
 
@@ -40,15 +40,15 @@ macro_rules! counters {
 
 /// The seldom counters are read and written as if they were fields of [`Mib`] itself.
 impl Deref for Mib {
-    type Target = Seldom;
+    type Target = RareCounters;
 
-    fn deref(&self) -> &Seldom {
-        self.seldom.as_deref().unwrap_or(&Seldom::NONE)
+    fn deref(&self) -> &RareCounters {
+        self.seldom.as_deref().unwrap_or(&RareCounters::NONE)
     }
 }
 
 impl DerefMut for Mib {
-    fn deref_mut(&mut self) -> &mut Seldom {
+    fn deref_mut(&mut self) -> &mut RareCounters {
         self.seldom.get_or_insert_default()
     }
 }

@@ -90,7 +90,7 @@ pub use cx::{Cx, Egress, XmitResult};
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
-pub use rare::{ConnectError, Notice, Stamp, StampKind};
+pub use rare::{ConnectError, ErrorQueueEntry, Stamp, StampKind};
 pub use receive::TcpRead;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;

@@ -13,7 +13,7 @@ const COPY_MAX: u32 = 4_096 - 320;
 
 /// What squeezing some records has brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Squeezed {
+struct Collapsed {
     /// Memory of the records that are gone.
     freed: u32,
     /// Memory of those that took their place.
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    fn take_squeezed(&mut self, squeezed: Squeezed, cx: &mut Cx<'_>) {
+    fn take_squeezed(&mut self, squeezed: Collapsed, cx: &mut Cx<'_>) {
         cx.mib.rcv_collapsed += squeezed.records;
         self.rcv.rmem_alloc = self.rcv.rmem_alloc + squeezed.charged - squeezed.freed;
     }
@@ -150,8 +150,8 @@ fn collapse(
     end: Seq,
     overhead: u32,
     window_of: impl Fn(u32) -> u32,
-) -> Squeezed {
-    let mut done = Squeezed::default();
+) -> Collapsed {
+    let mut done = Collapsed::default();
     let (mut at, mut to) = (range.start, range.end);
     loop {
         if at == to {
@@ -198,7 +198,7 @@ fn collapse(
     done
 }
 
-impl Squeezed {
+impl Collapsed {
     /// Removes a record whose bytes are elsewhere (`tcp_collapse_one`).
     fn remove(&mut self, records: &mut VecDeque<Received>, at: usize) {
         let gone = records.remove(at).expect("a record of the range");
@@ -222,7 +222,7 @@ mod tests {
         records.iter().map(|one| (one.seq.0, one.end_seq.0)).collect()
     }
 
-    fn squeeze(records: &[Received], start: u32, end: u32) -> (Vec<(u32, u32)>, Squeezed) {
+    fn squeeze(records: &[Received], start: u32, end: u32) -> (Vec<(u32, u32)>, Collapsed) {
         let mut queue: VecDeque<Received> = records.iter().copied().collect();
         let before: u32 = queue.iter().map(|one| one.truesize).sum();
         let all = queue.len();
@@ -271,6 +271,6 @@ mod tests {
             Received::new(Seq(n), Seq(n + 60_000), 60_000, Memory::Paged, 52, false, 1_280)
         };
         let (spans, done) = squeeze(&[full(0), full(60_000)], 0, 120_000);
-        assert_eq!((spans.len(), done), (2, Squeezed::default()));
+        assert_eq!((spans.len(), done), (2, Collapsed::default()));
     }
 }

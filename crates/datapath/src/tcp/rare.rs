@@ -27,7 +27,7 @@ pub(super) struct Rare {
     /// Writes whose memory is shared.
     pub zerocopy: ZeroCopy,
     /// What waits for the application (`sk_error_queue`).
-    pub told: VecDeque<Notice>,
+    pub told: VecDeque<ErrorQueueEntry>,
     /// Headers of the SYN (`TCP_SAVE_SYN`).
     pub saved_syn: Vec<u8>,
     /// A writer waits for the handshake: its data will carry the ACK (`sk_write_pending`).
@@ -64,7 +64,7 @@ pub struct Stamp {
 
 /// What the error queue of a socket holds (`MSG_ERRQUEUE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum ErrorQueueEntry {
     /// A time stamp.
     Stamp(Stamp),
     /// Zero-copy writes whose memory is free.
@@ -92,11 +92,11 @@ pub(super) struct Stamps {
     /// Where byte 0 of the numbering is (`sk_tskey`).
     origin: Seq,
     /// Written bytes that have not been through every stage: last byte, and what is asked.
-    wanted: VecDeque<Wanted>,
+    wanted: VecDeque<TimestampRequest>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct TimestampRequest {
     last: Seq,
     flags: u32,
     sent: bool,
@@ -132,7 +132,7 @@ impl Connection {
             return;
         }
         let last = self.snd.write_seq - 1;
-        self.rare().stamps.wanted.push_back(Wanted { last, flags, sent: false });
+        self.rare().stamps.wanted.push_back(TimestampRequest { last, flags, sent: false });
     }
 
     /// Bytes up to `end` have been handed down for the first time.
@@ -146,7 +146,7 @@ impl Connection {
             let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
             for (flag, kind) in [(TX_SCHED, StampKind::Scheduled), (TX_SOFTWARE, StampKind::Sent)] {
                 if one.flags & flag != 0 {
-                    rare.told.push_back(Notice::Stamp(Stamp { kind, at: cx.now, key }));
+                    rare.told.push_back(ErrorQueueEntry::Stamp(Stamp { kind, at: cx.now, key }));
                     cx.ready |= crate::node::SocketReady::ERROR;
                 }
             }
@@ -166,19 +166,19 @@ impl Connection {
             if one.flags & TX_ACK != 0 {
                 let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
                 let stamp = Stamp { kind: StampKind::Acked, at: cx.now, key };
-                rare.told.push_back(Notice::Stamp(stamp));
+                rare.told.push_back(ErrorQueueEntry::Stamp(stamp));
                 cx.ready |= crate::node::SocketReady::ERROR;
             }
         }
     }
 
     /// What the application is told next, taken out (`MSG_ERRQUEUE`).
-    pub fn take_notice(&mut self) -> Option<Notice> {
+    pub fn take_notice(&mut self) -> Option<ErrorQueueEntry> {
         self.rare.as_mut()?.told.pop_front()
     }
 
     /// All that the application was not told, which outlives the connection (`sk_error_queue`).
-    pub fn take_notices(&mut self) -> VecDeque<Notice> {
+    pub fn take_notices(&mut self) -> VecDeque<ErrorQueueEntry> {
         self.rare.as_mut().map(|rare| core::mem::take(&mut rare.told)).unwrap_or_default()
     }
 

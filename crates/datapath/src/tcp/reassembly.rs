@@ -81,7 +81,7 @@ pub(super) struct OutOfOrder(Option<Box<Tree>>);
 
 /// What became of a record that was put beyond a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum Placement {
     /// It lies there.
     Kept,
     /// Its pages belong to the record before it.
@@ -93,7 +93,7 @@ pub(super) enum Placed {
 /// The outcome of [`OutOfOrder::insert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Insertion {
-    pub placed: Placed,
+    pub placed: Placement,
     /// Memory that is charged for the record.
     pub charged: u32,
     /// Memory of records that it has replaced.
@@ -103,7 +103,7 @@ pub(super) struct Insertion {
 }
 
 /// Where a record goes that joins no other.
-enum Place {
+enum InsertPosition {
     /// Here.
     Free(Option<(Id, Side)>),
     /// In the place of one that begins with it and that it covers.
@@ -212,14 +212,16 @@ impl OutOfOrder {
     /// Puts a record in its place (`tcp_data_queue_ofo`).
     pub fn insert(&mut self, mut new: Received) -> Insertion {
         let mut result =
-            Insertion { placed: Placed::Kept, charged: new.truesize, freed: 0, duplicate: None };
+            Insertion { placed: Placement::Kept, charged: new.truesize, freed: 0, duplicate: None };
         let at = match self.find_place(&new, &mut result.duplicate) {
-            Place::Covered => return Insertion { placed: Placed::Dropped, charged: 0, ..result },
-            Place::Joined(charged) => {
-                return Insertion { placed: Placed::Coalesced, charged, ..result };
+            InsertPosition::Covered => {
+                return Insertion { placed: Placement::Dropped, charged: 0, ..result };
             }
-            Place::Free(place) => self.tree_mut().insert(place, new),
-            Place::Instead(old) => {
+            InsertPosition::Joined(charged) => {
+                return Insertion { placed: Placement::Coalesced, charged, ..result };
+            }
+            InsertPosition::Free(place) => self.tree_mut().insert(place, new),
+            InsertPosition::Instead(old) => {
                 result.freed += self.tree().get(old).truesize;
                 *self.tree_mut().get_mut(old) = new;
                 old
@@ -243,13 +245,13 @@ impl OutOfOrder {
     }
 
     /// Goes down the tree to the place of `new`, and looks at what lies on the way.
-    fn find_place(&mut self, new: &Received, duplicate: &mut Option<SackBlock>) -> Place {
-        let Some(last) = self.tree().last() else { return Place::Free(None) };
+    fn find_place(&mut self, new: &Received, duplicate: &mut Option<SackBlock>) -> InsertPosition {
+        let Some(last) = self.tree().last() else { return InsertPosition::Free(None) };
         if let Some(charged) = self.tree_mut().get_mut(last).coalesce(new) {
-            return Place::Joined(charged);
+            return InsertPosition::Joined(charged);
         }
         if !new.seq.before(self.tree().get(last).end_seq) {
-            return Place::Free(Some((last, Side::Right)));
+            return InsertPosition::Free(Some((last, Side::Right)));
         }
         let (mut at, mut place) = (self.tree().root(), None);
         while let Some(id) = at {
@@ -260,20 +262,20 @@ impl OutOfOrder {
             } else if new.seq.before(old.end_seq) {
                 if !new.end_seq.after(old.end_seq) {
                     *duplicate = Some(SackBlock { start: new.seq, end: new.end_seq });
-                    return Place::Covered;
+                    return InsertPosition::Covered;
                 }
                 if new.seq == old.seq {
                     tell_twice(duplicate, old.seq, old.end_seq);
-                    return Place::Instead(id);
+                    return InsertPosition::Instead(id);
                 }
                 *duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
             } else if let Some(charged) = self.tree_mut().get_mut(id).coalesce(new) {
-                return Place::Joined(charged);
+                return InsertPosition::Joined(charged);
             }
             place = Some((id, side));
             at = self.tree().child(id, side);
         }
-        Place::Free(place)
+        InsertPosition::Free(place)
     }
 }
 
@@ -306,12 +308,12 @@ mod tests {
     fn what_was_there_is_reported_as_duplicate() {
         let mut queue = OutOfOrder::default();
         for (new, placed, freed, duplicate) in [
-            (record(2_000, 3_000), Placed::Kept, 0, None),
-            (record(4_000, 5_000), Placed::Kept, 0, None),
-            (record(2_200, 2_800), Placed::Dropped, 0, Some(block(2_200, 2_800))),
-            (record(2_500, 3_500), Placed::Kept, 0, Some(block(2_500, 3_000))),
-            (record(3_500, 4_500), Placed::Kept, 0, Some(block(4_000, 4_500))),
-            (record(3_500, 6_000), Placed::Kept, 2 * 2_304, Some(block(3_500, 5_000))),
+            (record(2_000, 3_000), Placement::Kept, 0, None),
+            (record(4_000, 5_000), Placement::Kept, 0, None),
+            (record(2_200, 2_800), Placement::Dropped, 0, Some(block(2_200, 2_800))),
+            (record(2_500, 3_500), Placement::Kept, 0, Some(block(2_500, 3_000))),
+            (record(3_500, 4_500), Placement::Kept, 0, Some(block(4_000, 4_500))),
+            (record(3_500, 6_000), Placement::Kept, 2 * 2_304, Some(block(3_500, 5_000))),
         ] {
             let done = queue.insert(new);
             assert_eq!((done.placed, done.freed, done.duplicate), (placed, freed, duplicate));
@@ -324,9 +326,9 @@ mod tests {
         let mut queue = OutOfOrder::default();
         queue.insert(paged(1_000, 2_000));
         let joined = queue.insert(paged(2_000, 3_000));
-        assert_eq!((joined.placed, joined.charged), (Placed::Coalesced, 1_000));
+        assert_eq!((joined.placed, joined.charged), (Placement::Coalesced, 1_000));
         let apart = queue.insert(record(3_000, 4_448));
-        assert_eq!((apart.placed, apart.charged), (Placed::Kept, 2_304));
+        assert_eq!((apart.placed, apart.charged), (Placement::Kept, 2_304));
         let mut in_order = InOrder::default();
         let charged: Vec<u32> =
             (1..20).map(|n| in_order.append(paged(n * 1_000, n * 1_000 + 1_000))).collect();

@@ -15,7 +15,7 @@ pub(super) use state::ReceiveState;
 use super::input::Segment;
 use super::predict::Path;
 use super::rcv_window::Truesize;
-use super::reassembly::{Placed, Received};
+use super::reassembly::{Placement, Received};
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
@@ -197,7 +197,7 @@ impl Connection {
             self.set_dsack(duplicate.start, duplicate.end);
         }
         // A record of its own is charged after the window has grown, pages that join before.
-        let joined = done.placed == Placed::Coalesced;
+        let joined = done.placed == Placement::Coalesced;
         if joined {
             self.rcv.rmem_alloc += done.charged;
         }
@@ -207,7 +207,7 @@ impl Connection {
             }
             self.report_block(seg.seq, seg.end_seq, cx);
         }
-        if done.placed == Placed::Kept {
+        if done.placed == Placement::Kept {
             if self.is_sack() {
                 self.grow_window(seg, Truesize::Whole);
             }

@@ -36,7 +36,7 @@ const SECRETS: [(u64, u64); 2] = [
 
 /// What a returned cookie tells of the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remembered {
+pub struct CookieData {
     /// The options that the SYN had, as far as they were remembered; MSS rounded down.
     pub options: TcpOptions,
     /// ECN was agreed.
@@ -86,10 +86,10 @@ pub fn encode_options(clock: u32, options: &TcpOptions, ecn: bool) -> u32 {
 
 /// What an echoed timestamp remembers (`cookie_timestamp_decode`); `None` if our settings have
 /// changed so that it must not be.
-pub fn decode_options(config: &TcpConfig, ack: &TcpOptions, mss: u16) -> Option<Remembered> {
+pub fn decode_options(config: &TcpConfig, ack: &TcpOptions, mss: u16) -> Option<CookieData> {
     let mut options = TcpOptions { mss, ..TcpOptions::default() };
     let Some(stamps) = ack.timestamps else {
-        return Some(Remembered { options, ecn: false });
+        return Some(CookieData { options, ecn: false });
     };
     let sysctl = &config.sysctl;
     if sysctl.tcp_timestamps == 0 {
@@ -107,7 +107,7 @@ pub fn decode_options(config: &TcpConfig, ack: &TcpOptions, mss: u16) -> Option<
         }
         options.window_scale_plus_one = scale as u8 + 1;
     }
-    Some(Remembered { options, ecn: stamps.echo & ECN_BIT != 0 && sysctl.tcp_ecn != 0 })
+    Some(CookieData { options, ecn: stamps.echo & ECN_BIT != 0 && sysctl.tcp_ecn != 0 })
 }
 
 fn table(ip: IpAddr) -> [u16; 4] {

@@ -1,7 +1,7 @@
 //! `MSG_ZEROCOPY`: which writes still lie in records, and what the application is told once none of
 //! their bytes does (`msg_zerocopy_callback`). No page is shared here; what is kept are the numbers.
 
-use super::rare::Notice;
+use super::rare::ErrorQueueEntry;
 use super::skb::Pages;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
@@ -33,7 +33,7 @@ pub(super) struct ZeroCopy {
     /// Number of the next write (`sk_zckey`).
     next: u32,
     /// Writes whose bytes lie in records, in order (`struct ubuf_info_msgzc`).
-    held: VecDeque<Held>,
+    held: VecDeque<PendingNotification>,
     /// The record to be appended to, as it was when it was last.
     tail: Tail,
     /// Where in a page the bytes begin that are appended next.
@@ -54,7 +54,7 @@ struct Tail {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct PendingNotification {
     first: u32,
     count: u32,
     bytes: u64,
@@ -64,7 +64,7 @@ struct Held {
     end: Option<Seq>,
 }
 
-impl Held {
+impl PendingNotification {
     /// What is told of it once `sent` is the next byte to send.
     fn told(&self, sent: Seq) -> ZeroCopied {
         let last = self.first.wrapping_add(self.count - 1);
@@ -93,7 +93,13 @@ impl Connection {
             last.bytes += bytes;
             return;
         }
-        zerocopy.held.push_back(Held { first: next, count: 1, bytes, begin, end: None });
+        zerocopy.held.push_back(PendingNotification {
+            first: next,
+            count: 1,
+            bytes,
+            begin,
+            end: None,
+        });
     }
 
     /// The write is over, and some of it was taken.
@@ -250,12 +256,12 @@ impl Connection {
 }
 
 /// Adds to what is told; writes that follow each other are told as one (`skb_zerocopy_notify_extend`).
-fn tell(told: &mut VecDeque<Notice>, range: ZeroCopied) {
-    if let Some(Notice::ZeroCopied(last)) = told.back_mut()
+fn tell(told: &mut VecDeque<ErrorQueueEntry>, range: ZeroCopied) {
+    if let Some(ErrorQueueEntry::ZeroCopied(last)) = told.back_mut()
         && last.last.wrapping_add(1) == range.first
     {
         last.last = range.last;
         return;
     }
-    told.push_back(Notice::ZeroCopied(range));
+    told.push_back(ErrorQueueEntry::ZeroCopied(range));
 }

@@ -12,7 +12,7 @@ use datapath::units::{Duration, Instant};
 
 /// What the wire does to packets, in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trouble {
+pub struct Impairments {
     pub loss: u32,
     pub duplication: u32,
     pub corruption: u32,
@@ -23,7 +23,7 @@ pub struct Trouble {
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub seed: u64,
-    pub trouble: Trouble,
+    pub trouble: Impairments,
     pub mtu: u32,
     pub offloads: Offloads,
     pub v6: bool,
@@ -35,7 +35,7 @@ impl Default for Setting {
     fn default() -> Self {
         Self {
             seed: 1,
-            trouble: Trouble::default(),
+            trouble: Impairments::default(),
             mtu: 1_500,
             offloads: Offloads { gso: true, tso: false, gro: false },
             v6: false,
@@ -163,7 +163,7 @@ impl Net {
         if !self.setting.as_bytes {
             self.note(&packet);
         }
-        let Trouble { loss, duplication, corruption, reordering, marks } = self.setting.trouble;
+        let Impairments { loss, duplication, corruption, reordering, marks } = self.setting.trouble;
         if self.happens(loss) {
             return;
         }

@@ -2,7 +2,7 @@
 //! and text programs that scripts use like parts of the language.
 
 use super::exec::Leaving;
-use super::{Done, Ran, Shell, Status, condition};
+use super::{CommandResult, Done, Shell, Status, condition};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::fmt::Write as _;
@@ -15,13 +15,15 @@ pub(super) fn run(
     input: &mut String,
     pos: Pos,
     kernel: &mut Kernel,
-) -> Done<Option<Ran>> {
+) -> Done<Option<CommandResult>> {
     let status = |given: Option<&&str>, otherwise: i32| {
         Status(given.and_then(|code| code.parse::<i32>().ok()).unwrap_or(otherwise) & 0xff)
     };
     Ok(Some(match name {
-        ":" | "true" | "trap" | "wait" | "ulimit" | "umask" | "cd" | "hash" => Ran::quiet(),
-        "false" => Ran::failed(String::new()),
+        ":" | "true" | "trap" | "wait" | "ulimit" | "umask" | "cd" | "hash" => {
+            CommandResult::quiet()
+        }
+        "false" => CommandResult::failed(String::new()),
         "test" => holds(shell, args, kernel),
         "[" | "[[" => {
             let close = if name == "[" { "]" } else { "]]" };
@@ -34,23 +36,23 @@ pub(super) fn run(
             let status = status(args.first(), shell.last);
             let leaving = if name == "exit" { Leaving::Exit } else { Leaving::Return };
             shell.leaving = Some(leaving(status));
-            Ran { status, ..Ran::quiet() }
+            CommandResult { status, ..CommandResult::quiet() }
         }
         "break" | "continue" => {
             let loops = args.first().and_then(|it| it.parse().ok()).unwrap_or(1_u32).max(1);
             let leaving = if name == "break" { Leaving::Break } else { Leaving::Continue };
             shell.leaving = Some(leaving(loops));
-            Ran::quiet()
+            CommandResult::quiet()
         }
         "set" => {
             set(shell, args);
-            Ran::quiet()
+            CommandResult::quiet()
         }
         "shift" => {
             let by = args.first().and_then(|it| it.parse().ok()).unwrap_or(1_usize);
             let end = (1 + by).min(shell.arguments.len());
             shell.arguments.drain(1.min(end)..end);
-            Ran::quiet()
+            CommandResult::quiet()
         }
         "export" | "local" | "readonly" | "declare" | "typeset" => {
             for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
@@ -58,21 +60,21 @@ pub(super) fn run(
                     shell.assign(name, value.to_owned(), pos)?;
                 }
             }
-            Ran::quiet()
+            CommandResult::quiet()
         }
         "unset" => {
             for arg in args {
                 shell.variables.remove(*arg);
                 shell.functions.remove(*arg);
             }
-            Ran::quiet()
+            CommandResult::quiet()
         }
         "let" => {
             let mut value = 0;
             for arg in args {
                 value = shell.arithmetic_or_fault(arg, 0, pos)?;
             }
-            if value == 0 { Ran::failed(String::new()) } else { Ran::quiet() }
+            if value == 0 { CommandResult::failed(String::new()) } else { CommandResult::quiet() }
         }
         "read" => read(shell, args, input, pos)?,
         "eval" => {
@@ -83,7 +85,7 @@ pub(super) fn run(
     }))
 }
 
-fn holds(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> Ran {
+fn holds(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> CommandResult {
     // Whether there is something in each file that a word could name.
     let there: Vec<(String, bool)> = args
         .iter()
@@ -99,9 +101,13 @@ fn holds(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> Ran {
     let exists =
         |path: &str| there.iter().find(|(known, _)| known == path).map(|(_, filled)| *filled);
     match condition::holds(args, &exists) {
-        Ok(true) => Ran::quiet(),
-        Ok(false) => Ran::failed(String::new()),
-        Err(what) => Ran { status: Status(2), err: format!("test: {what}\n"), ..Ran::quiet() },
+        Ok(true) => CommandResult::quiet(),
+        Ok(false) => CommandResult::failed(String::new()),
+        Err(what) => CommandResult {
+            status: Status(2),
+            err: format!("test: {what}\n"),
+            ..CommandResult::quiet()
+        },
     }
 }
 
@@ -126,9 +132,9 @@ fn set(shell: &mut Shell, args: &[&str]) {
 }
 
 /// `read [-r] NAME…`: a line, word by word; the last name gets the rest.
-fn read(shell: &mut Shell, args: &[&str], input: &mut String, pos: Pos) -> Done<Ran> {
+fn read(shell: &mut Shell, args: &[&str], input: &mut String, pos: Pos) -> Done<CommandResult> {
     if input.is_empty() {
-        return Ok(Ran::failed(String::new()));
+        return Ok(CommandResult::failed(String::new()));
     }
     let (line, rest) = match input.split_once('\n') {
         Some((line, rest)) => (line.to_owned(), rest.to_owned()),
@@ -147,11 +153,11 @@ fn read(shell: &mut Shell, args: &[&str], input: &mut String, pos: Pos) -> Done<
         };
         shell.assign(name, value.to_owned(), pos)?;
     }
-    Ok(Ran::quiet())
+    Ok(CommandResult::quiet())
 }
 
 /// `seq LAST`, `seq FIRST LAST`, `seq FIRST STEP LAST`.
-pub(super) fn seq(args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn seq(args: &[&str], pos: Pos) -> Done<CommandResult> {
     let numbers: Option<Vec<i64>> = args.iter().map(|arg| arg.parse().ok()).collect();
     let (first, step, last) = match numbers.as_deref() {
         Some([last]) => (1, 1, *last),
@@ -171,44 +177,46 @@ pub(super) fn seq(args: &[&str], pos: Pos) -> Done<Ran> {
         let _ = writeln!(out, "{at}");
         at = at.saturating_add(step);
     }
-    Ok(Ran::ok(out))
+    Ok(CommandResult::ok(out))
 }
 
 const MAX_SEQ: usize = 1 << 16;
 
-pub(super) fn basename(args: &[&str]) -> Ran {
+pub(super) fn basename(args: &[&str]) -> CommandResult {
     let path = args.first().copied().unwrap_or_default().trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = args.get(1).and_then(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
-    Ran::ok(format!("{name}\n"))
+    CommandResult::ok(format!("{name}\n"))
 }
 
-pub(super) fn dirname(args: &[&str]) -> Ran {
+pub(super) fn dirname(args: &[&str]) -> CommandResult {
     let path = args.first().copied().unwrap_or_default().trim_end_matches('/');
     let folder = match path.rsplit_once('/') {
         Some(("", _)) => "/",
         Some((folder, _)) => folder,
         None => ".",
     };
-    Ran::ok(format!("{folder}\n"))
+    CommandResult::ok(format!("{folder}\n"))
 }
 
 /// `uname [-r]`: the kernel whose behaviour the stack has.
-pub(super) fn uname(args: &[&str]) -> Ran {
-    Ran::ok(if args.contains(&"-r") { "7.3.0\n" } else { "Linux\n" }.to_owned())
+pub(super) fn uname(args: &[&str]) -> CommandResult {
+    CommandResult::ok(if args.contains(&"-r") { "7.3.0\n" } else { "Linux\n" }.to_owned())
 }
 
 impl Shell {
     /// `expr A + B`: as `$((…))`.
-    pub(super) fn expr(&mut self, args: &[&str]) -> Ran {
+    pub(super) fn expr(&mut self, args: &[&str]) -> CommandResult {
         match self.arithmetic_or_fault(&args.join(" "), 0, Pos::default()) {
             Ok(value) => {
                 let status = if value == 0 { Status::FAILURE } else { Status::SUCCESS };
-                Ran { status, out: format!("{value}\n"), err: String::new() }
+                CommandResult { status, out: format!("{value}\n"), err: String::new() }
             }
-            Err(_) => {
-                Ran { status: Status(2), err: "expr: syntax error\n".to_owned(), ..Ran::quiet() }
-            }
+            Err(_) => CommandResult {
+                status: Status(2),
+                err: "expr: syntax error\n".to_owned(),
+                ..CommandResult::quiet()
+            },
         }
     }
 }

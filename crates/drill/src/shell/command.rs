@@ -1,7 +1,7 @@
 //! Commands by name, functions, scripts.
 
 use super::exec::Leaving;
-use super::{Done, Ran, Shell, builtin, network, text, words};
+use super::{CommandResult, Done, Shell, builtin, network, text, words};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::path::{Component, Path, PathBuf};
@@ -14,8 +14,8 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
-        let Some((first, rest)) = words.split_first() else { return Ok(Ran::quiet()) };
+    ) -> Done<CommandResult> {
+        let Some((first, rest)) = words.split_first() else { return Ok(CommandResult::quiet()) };
         if let Some(body) = self.functions.get(first).map(Arc::clone) {
             return self.call_function(&body, words, input, pos, kernel);
         }
@@ -43,7 +43,7 @@ impl Shell {
             "tee" => self.tee(&args, take(input), pos, kernel),
             "echo" => Ok(text::echo(&args)),
             "printf" => Ok(text::printf(&args)),
-            "wc" => Ok(Ran::ok(format!("{}\n", take(input).lines().count()))),
+            "wc" => Ok(CommandResult::ok(format!("{}\n", take(input).lines().count()))),
             "head" => Ok(text::ends_of(&args, &take(input), true)),
             "tail" => Ok(text::ends_of(&args, &take(input), false)),
             "cut" => text::cut(&args, &take(input), pos),
@@ -58,7 +58,9 @@ impl Shell {
             "truncate" => self.truncate(&args, pos),
             "rm" => Ok(self.remove(&args)),
             "touch" => self.touch(&args, pos, kernel),
-            "modprobe" | "sleep" | "usleep" | "chmod" | "sync" | "taskset" => Ok(Ran::quiet()),
+            "modprobe" | "sleep" | "usleep" | "chmod" | "sync" | "taskset" => {
+                Ok(CommandResult::quiet())
+            }
             "sh" | "bash" | "source" | "." => self.shell_of(name, rest, input, pos, kernel),
             "sudo" | "env" | "command" | "exec" | "timeout" | "nice" => {
                 self.another(name, rest, input, pos, kernel)
@@ -77,10 +79,10 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         // A suite's own clean-up, written by `set_sysctls.py`: every run has a fresh host.
         if name.starts_with("sysctl_restore_") && path.starts_with("/tmp/") {
-            return Ok(Ran::quiet());
+            return Ok(CommandResult::quiet());
         }
         if name == "set_sysctls.py" {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -101,9 +103,9 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         if name == "command" && args.first().is_some_and(|it| it == "-v" || it == "-V") {
-            return Ok(Ran::ok(format!("{}\n", args[1..].join(" "))));
+            return Ok(CommandResult::ok(format!("{}\n", args[1..].join(" "))));
         }
         let options = args.iter().take_while(|arg| arg.starts_with('-') || arg.contains('='));
         let rest = &args[options.count()..];
@@ -119,7 +121,7 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let own = matches!(name, "source" | ".");
         let options = args.iter().take_while(|arg| arg.starts_with('-')).count();
         let strict = args[..options].iter().any(|arg| arg.contains('e'));
@@ -153,7 +155,7 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let list = words::parse(text, pos)?;
         self.deeper(pos, |shell| {
             shell.apart(|shell| {
@@ -186,7 +188,7 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let before = core::mem::replace(&mut self.arguments, words.to_vec());
         let ran = self.deeper(pos, |shell| shell.list(body, input, kernel))?;
         self.arguments = before;
@@ -204,7 +206,7 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let text = self.text_of_script(path, pos)?;
         let list = words::parse(&text, START).map_err(|fault| within(path, pos, fault))?;
         let mut all = vec![path.to_owned()];

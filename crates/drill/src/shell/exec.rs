@@ -1,7 +1,7 @@
 //! Lists and commands at work: what runs, in which order, and where its output goes.
 
 use super::syntax::{Command, Join, Kind, List, Pipeline, Redirect, Target, Text, Word};
-use super::{Done, File, Ran, Shell, Status, glob, network};
+use super::{CommandResult, Done, File, Shell, Status, glob, network};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl Shell {
         list: &List,
         input: &mut String,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
-        let mut whole = Ran::quiet();
+    ) -> Done<CommandResult> {
+        let mut whole = CommandResult::quiet();
         let mut skip = false;
         for pipeline in list {
             if !skip {
@@ -58,7 +58,7 @@ impl Shell {
     }
 
     /// What one more command printed, and its status.
-    fn add(&mut self, whole: &mut Ran, ran: Ran) {
+    fn add(&mut self, whole: &mut CommandResult, ran: CommandResult) {
         self.last = ran.status.0;
         whole.status = ran.status;
         for (all, more) in [(&mut whole.out, ran.out), (&mut whole.err, ran.err)] {
@@ -73,7 +73,7 @@ impl Shell {
         &mut self,
         list: &List,
         input: &mut String,
-        whole: &mut Ran,
+        whole: &mut CommandResult,
         kernel: &mut Kernel,
     ) -> Done<bool> {
         let strict = core::mem::replace(&mut self.strict, false);
@@ -89,12 +89,12 @@ impl Shell {
         pipeline: &Pipeline,
         input: &mut String,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
-        let mut whole = Ran::quiet();
+    ) -> Done<CommandResult> {
+        let mut whole = CommandResult::quiet();
         let mut piped = String::new();
         for (index, command) in pipeline.commands.iter().enumerate() {
             let input = if index == 0 { &mut *input } else { &mut piped };
-            let Ran { status, out, err } = self.redirected(command, input, kernel)?;
+            let CommandResult { status, out, err } = self.redirected(command, input, kernel)?;
             whole.status = status;
             whole.err.push_str(&err);
             if index + 1 == pipeline.commands.len() {
@@ -115,7 +115,7 @@ impl Shell {
         command: &Command,
         input: &mut String,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         self.steps += 1;
         if self.steps > MAX_STEPS {
             let what = format!("more than {MAX_STEPS} shell commands");
@@ -128,12 +128,17 @@ impl Shell {
         self.redirect(ran, &command.redirects, command.pos, kernel)
     }
 
-    fn kind(&mut self, command: &Command, input: &mut String, kernel: &mut Kernel) -> Done<Ran> {
+    fn kind(
+        &mut self,
+        command: &Command,
+        input: &mut String,
+        kernel: &mut Kernel,
+    ) -> Done<CommandResult> {
         let pos = command.pos;
         match &command.kind {
             Kind::Simple(words) => self.simple(words, input, pos, kernel),
             Kind::If(branches, otherwise) => {
-                let mut whole = Ran::quiet();
+                let mut whole = CommandResult::quiet();
                 for (condition, then) in branches {
                     let holds = self.condition(condition, input, &mut whole, kernel)?;
                     if self.leaving.is_some() {
@@ -146,7 +151,7 @@ impl Shell {
                 self.rest(whole, otherwise, input, kernel)
             }
             Kind::While { until, condition, body } => {
-                let mut whole = Ran::quiet();
+                let mut whole = CommandResult::quiet();
                 loop {
                     let status = whole.status;
                     let holds = self.condition(condition, input, &mut whole, kernel)?;
@@ -164,7 +169,7 @@ impl Shell {
                     Some(words) => self.expand_all(words, pos, kernel)?,
                     None => self.arguments.iter().skip(1).cloned().collect(),
                 };
-                let mut whole = Ran::quiet();
+                let mut whole = CommandResult::quiet();
                 for value in values {
                     self.assign(name, value, pos)?;
                     if self.turn(&mut whole, body, input, pos, kernel)? {
@@ -174,7 +179,7 @@ impl Shell {
                 Ok(whole)
             }
             Kind::Count([begin, condition, step], body) => {
-                let mut whole = Ran::quiet();
+                let mut whole = CommandResult::quiet();
                 self.arithmetic_or_fault(begin, 0, pos)?;
                 while self.arithmetic_or_fault(condition, 1, pos)? != 0 {
                     if self.turn(&mut whole, body, input, pos, kernel)? {
@@ -194,7 +199,7 @@ impl Shell {
                         }
                     }
                 }
-                Ok(Ran::quiet())
+                Ok(CommandResult::quiet())
             }
             Kind::Group(list) => self.list(list, input, kernel),
             Kind::Subshell(list) => {
@@ -203,11 +208,15 @@ impl Shell {
             }
             Kind::Arithmetic(text) => {
                 let value = self.arithmetic_or_fault(text, 0, pos)?;
-                Ok(if value == 0 { Ran::failed(String::new()) } else { Ran::quiet() })
+                Ok(if value == 0 {
+                    CommandResult::failed(String::new())
+                } else {
+                    CommandResult::quiet()
+                })
             }
             Kind::Function(name, body) => {
                 self.functions.insert(name.clone(), Arc::clone(body));
-                Ok(Ran::quiet())
+                Ok(CommandResult::quiet())
             }
         }
     }
@@ -215,11 +224,11 @@ impl Shell {
     /// The list that a condition has chosen.
     fn rest(
         &mut self,
-        mut whole: Ran,
+        mut whole: CommandResult,
         list: &List,
         input: &mut String,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let ran = self.list(list, input, kernel)?;
         self.add(&mut whole, ran);
         Ok(whole)
@@ -228,7 +237,7 @@ impl Shell {
     /// The body of a loop, once; true if the loop is over.
     fn turn(
         &mut self,
-        whole: &mut Ran,
+        whole: &mut CommandResult,
         body: &List,
         input: &mut String,
         pos: Pos,
@@ -264,7 +273,10 @@ impl Shell {
     }
 
     /// Something whose variables and `exit` are its own.
-    pub(super) fn apart(&mut self, act: impl FnOnce(&mut Self) -> Done<Ran>) -> Done<Ran> {
+    pub(super) fn apart(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Done<CommandResult>,
+    ) -> Done<CommandResult> {
         let (variables, arguments) = (self.variables.clone(), self.arguments.clone());
         let (functions, strict) = (self.functions.clone(), self.strict);
         let ran = act(self)?;
@@ -280,7 +292,7 @@ impl Shell {
         input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let settings = words.iter().take_while(|word| is_assignment(word)).count();
         let (settings, words) = words.split_at(settings);
         let (outputs, last) = (self.outputs, self.last);
@@ -298,7 +310,7 @@ impl Shell {
         if words.is_empty() {
             // The status of an assignment is that of the last `$(…)` in it.
             let status = if self.outputs == outputs { 0 } else { self.last };
-            return Ok(Ran { status: Status(status), ..Ran::quiet() });
+            return Ok(CommandResult { status: Status(status), ..CommandResult::quiet() });
         }
         self.last = last;
         let ran = self.command(&words, input, pos, kernel)?;
@@ -333,12 +345,12 @@ impl Shell {
     /// Sends output where the redirections say; what is left goes on.
     fn redirect(
         &mut self,
-        ran: Ran,
+        ran: CommandResult,
         redirects: &[Redirect],
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
-        let Ran { status, mut out, mut err } = ran;
+    ) -> Done<CommandResult> {
+        let CommandResult { status, mut out, mut err } = ran;
         // Where the two streams go, and whether behind what is there; `None`: on.
         let mut out_to: Option<(String, bool)> = None;
         let mut err_to: Option<(String, bool)> = None;
@@ -389,7 +401,7 @@ impl Shell {
         }
         let status = if failed.is_empty() { status } else { Status::FAILURE };
         err.push_str(&failed);
-        Ok(Ran { status, out, err })
+        Ok(CommandResult { status, out, err })
     }
 
     /// Writes a virtual file, or a setting by its file; gives what is wrong with its value.

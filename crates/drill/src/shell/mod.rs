@@ -93,13 +93,13 @@ enum File {
 }
 
 /// What one command printed, and its status.
-struct Ran {
+struct CommandResult {
     status: Status,
     out: String,
     err: String,
 }
 
-impl Ran {
+impl CommandResult {
     const fn ok(out: String) -> Self {
         Self { status: Status::SUCCESS, out, err: String::new() }
     }

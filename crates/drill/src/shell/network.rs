@@ -1,6 +1,6 @@
 //! Commands about the network: `sysctl`, `ip`, `tc`, `ethtool`, `nstat`.
 
-use super::{Done, Ran, Status};
+use super::{CommandResult, Done, Status};
 use crate::fault::{Fault, Pos};
 use crate::kernel::{DEVICE, Kernel, Setting};
 use core::net::IpAddr;
@@ -9,22 +9,24 @@ use std::fmt::Write as _;
 
 /// Writes a setting. A value that it does not take is a failure of the command, as in the shell; a
 /// setting that is not modelled ends the script.
-pub(super) fn set(kernel: &mut Kernel, name: &str, value: &str, pos: Pos) -> Done<Ran> {
+pub(super) fn set(kernel: &mut Kernel, name: &str, value: &str, pos: Pos) -> Done<CommandResult> {
     match kernel.set(name, value) {
-        Setting::Done => Ok(Ran::quiet()),
+        Setting::Done => Ok(CommandResult::quiet()),
         Setting::Unknown => {
             Err(Fault::no_meaning(pos, format!("setting `{name}` is not modelled")))
         }
-        Setting::Invalid(why) => Ok(Ran::failed(format!("{name}: Invalid argument: {why}\n"))),
+        Setting::Invalid(why) => {
+            Ok(CommandResult::failed(format!("{name}: Invalid argument: {why}\n")))
+        }
     }
 }
 
 /// `sysctl [-q] [-w] [-n] NAME=VALUE…` or `NAME…`.
-pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     let has = |letter| args.iter().any(|arg| arg.starts_with('-') && arg.contains(letter));
     // `-e`: settings that are not there are no fault.
     let (bare, lenient) = (has('n'), has('e'));
-    let mut whole = Ran::quiet();
+    let mut whole = CommandResult::quiet();
     for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
         let Some((name, value)) = arg.split_once('=') else {
             match kernel.get(arg) {
@@ -54,7 +56,7 @@ pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> 
 }
 
 /// `set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0 …`.
-pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     for arg in args {
         let Some((file, value)) = arg.split_once('=') else {
             let what = format!("`{arg}` is no setting");
@@ -65,42 +67,42 @@ pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<
             return Ok(ran);
         }
     }
-    Ok(Ran::quiet())
+    Ok(CommandResult::quiet())
 }
 
 /// `tc qdisc …`.
-pub(super) fn tc(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn tc(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     let command = args.join(" ");
     match kernel.tc(&command) {
-        Ok(out) => Ok(Ran::ok(out)),
+        Ok(out) => Ok(CommandResult::ok(out)),
         Err(why) if why.contains("nown qdisc") || why.contains("unknown") => {
             Err(Fault::no_meaning(pos, format!("`tc {command}`: {why}")))
         }
-        Err(why) => Ok(Ran::failed(format!("{why}\n"))),
+        Err(why) => Ok(CommandResult::failed(format!("{why}\n"))),
     }
 }
 
 /// `ethtool -K tun0 tso off gso off`.
-pub(super) fn ethtool(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn ethtool(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     let ["-K" | "--offload" | "--features", device, features @ ..] = args else {
         return Err(Fault::no_meaning(pos, "ethtool other than -K"));
     };
     if *device != DEVICE {
-        return Ok(Ran::failed(format!("netlink error: no device {device}\n")));
+        return Ok(CommandResult::failed(format!("netlink error: no device {device}\n")));
     }
     for pair in features.chunks(2) {
         let [name, value @ ("on" | "off")] = pair else {
-            return Ok(Ran::failed("ethtool: bad command line argument(s)\n".to_owned()));
+            return Ok(CommandResult::failed("ethtool: bad command line argument(s)\n".to_owned()));
         };
         if !kernel.set_offload(name, *value == "on") {
             return Err(Fault::no_meaning(pos, format!("offload `{name}` is not modelled")));
         }
     }
-    Ok(Ran::quiet())
+    Ok(CommandResult::quiet())
 }
 
 /// `nstat [-n] [-s] [-a] [-z] [-r] [NAME…]`: counters since the last time.
-pub(super) fn nstat(kernel: &mut Kernel, args: &[&str]) -> Ran {
+pub(super) fn nstat(kernel: &mut Kernel, args: &[&str]) -> CommandResult {
     let flag = |letter: char| args.iter().any(|it| it.starts_with('-') && it.contains(letter));
     let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     let list = if flag('a') || flag('r') { kernel.counters() } else { kernel.counter_increments() };
@@ -114,11 +116,11 @@ pub(super) fn nstat(kernel: &mut Kernel, args: &[&str]) -> Ran {
     if !flag('s') {
         kernel.remember_counters();
     }
-    if flag('n') { Ran::quiet() } else { Ran::ok(out) }
+    if flag('n') { CommandResult::quiet() } else { CommandResult::ok(out) }
 }
 
 /// `ip route …`, `ip link set …`, `ip tcp_metrics …`.
-pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     let all = args;
     let args: Vec<&str> = args
         .iter()
@@ -128,18 +130,18 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
     match args.as_slice() {
         ["tcp_metrics" | "tcpmetrics", "flush", ..] => {
             kernel.flush_metrics();
-            Ok(Ran::quiet())
+            Ok(CommandResult::quiet())
         }
-        ["tcp_metrics" | "tcpmetrics", ..] => Ok(Ran::quiet()),
+        ["tcp_metrics" | "tcpmetrics", ..] => Ok(CommandResult::quiet()),
         ["link", "set", rest @ ..] => link_set(kernel, rest, pos),
         ["route" | "ro" | "r" | "rule", ..] => {
             let command = all.join(" ");
             match kernel.ip(&command) {
-                Ok(out) => Ok(Ran::ok(out)),
+                Ok(out) => Ok(CommandResult::ok(out)),
                 Err(IpError::Grammar(error)) => {
                     Err(Fault::no_meaning(pos, format!("`ip {command}`: {error}")))
                 }
-                Err(error) => Ok(Ran::failed(format!("{error}\n"))),
+                Err(error) => Ok(CommandResult::failed(format!("{error}\n"))),
             }
         }
         ["tunnel" | "link", "add", rest @ ..] => add_tunnel(kernel, rest, pos),
@@ -153,23 +155,23 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
 }
 
 /// `ip tunnel add NAME mode MODE remote ADDRESS …`.
-fn add_tunnel(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<Ran> {
+fn add_tunnel(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<CommandResult> {
     match kernel.add_tunnel(words) {
-        Ok(()) => Ok(Ran::quiet()),
-        Err(what) if what.contains("exists") => Ok(Ran::failed(format!("{what}\n"))),
+        Ok(()) => Ok(CommandResult::quiet()),
+        Err(what) if what.contains("exists") => Ok(CommandResult::failed(format!("{what}\n"))),
         Err(what) => Err(Fault::no_meaning(pos, format!("{what} is not modelled"))),
     }
 }
 
 /// `ip addr add ADDRESS[/LEN] dev DEVICE`.
-fn address(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<Ran> {
+fn address(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<CommandResult> {
     let [first, .., device] = words else {
-        return Ok(Ran::failed(
+        return Ok(CommandResult::failed(
             "Not enough information: \"dev\" argument is required.\n".to_owned(),
         ));
     };
     let Some(port) = kernel.device(device) else {
-        return Ok(Ran::failed(format!("Cannot find device \"{device}\"\n")));
+        return Ok(CommandResult::failed(format!("Cannot find device \"{device}\"\n")));
     };
     let (text, len) = first.split_once('/').map_or((*first, None), |(text, len)| (text, Some(len)));
     let address = text.parse::<IpAddr>().ok();
@@ -180,10 +182,10 @@ fn address(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<Ran> {
         return Err(Fault::new(pos, what, "write ip addr add 192.0.2.1/24 dev tun0"));
     };
     kernel.add_address(port, address, len);
-    Ok(Ran::quiet())
+    Ok(CommandResult::quiet())
 }
 
-fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     let named = args.iter().find_map(|word| kernel.device(word));
     let mut words = args.iter().copied().peekable();
     while let Some(word) = words.next() {
@@ -193,17 +195,21 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
             "mtu" => match words.next().and_then(|it| it.parse().ok()) {
                 Some(mtu @ 68..=65_535) => {
                     let Some(port) = named else {
-                        return Ok(Ran::failed("Cannot find device\n".to_owned()));
+                        return Ok(CommandResult::failed("Cannot find device\n".to_owned()));
                     };
                     kernel.set_mtu(port, mtu);
                 }
-                _ => return Ok(Ran::failed("Error: argument is wrong: \"mtu\"\n".to_owned())),
+                _ => {
+                    return Ok(CommandResult::failed(
+                        "Error: argument is wrong: \"mtu\"\n".to_owned(),
+                    ));
+                }
             },
             "gso_max_size" | "gso_max_segs" | "gro_max_size" | "gso_ipv4_max_size"
             | "gro_ipv4_max_size" | "txqueuelen" | "qlen" => {
                 words.next();
             }
-            "lo" => return Ok(Ran::quiet()),
+            "lo" => return Ok(CommandResult::quiet()),
             _ => {
                 return Err(Fault::no_meaning(
                     pos,
@@ -212,11 +218,11 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
             }
         }
     }
-    Ok(Ran::quiet())
+    Ok(CommandResult::quiet())
 }
 
 /// `ifconfig tun0 mtu 9000`.
-pub(super) fn ifconfig(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+pub(super) fn ifconfig(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     match args {
         [DEVICE, ..] => link_set(kernel, args, pos),
         _ => Err(Fault::no_meaning(pos, "the host has one interface, tun0")),

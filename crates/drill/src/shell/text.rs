@@ -1,13 +1,19 @@
 //! Commands about texts and files: `grep`, `cat`, `echo`, `dd` and their like.
 
 use super::pattern::Pattern;
-use super::{Done, File, Ran, Shell, Status};
+use super::{CommandResult, Done, File, Shell, Status};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::fmt::Write as _;
 
 impl Shell {
-    pub(super) fn grep(&self, name: &str, args: &[&str], input: &str, kernel: &mut Kernel) -> Ran {
+    pub(super) fn grep(
+        &self,
+        name: &str,
+        args: &[&str],
+        input: &str,
+        kernel: &mut Kernel,
+    ) -> CommandResult {
         let (mut quiet, mut count, mut invert, mut extended) =
             (false, false, false, name == "egrep");
         let mut words = Vec::new();
@@ -28,7 +34,7 @@ impl Shell {
             }
         }
         let Some((pattern, files)) = words.split_first() else {
-            return Ran::failed("grep: no pattern\n".to_owned());
+            return CommandResult::failed("grep: no pattern\n".to_owned());
         };
         let pattern = Pattern::new(pattern, extended);
         let mut found = Vec::new();
@@ -55,7 +61,7 @@ impl Shell {
             found.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
         };
         let status = if found.is_empty() { Status::FAILURE } else { Status::SUCCESS };
-        Ran { status, out, err: String::new() }
+        CommandResult { status, out, err: String::new() }
     }
 
     pub(super) fn cat(
@@ -64,9 +70,9 @@ impl Shell {
         input: &str,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         if args.is_empty() {
-            return Ok(Ran::ok(input.to_owned()));
+            return Ok(CommandResult::ok(input.to_owned()));
         }
         let mut out = String::new();
         for path in args {
@@ -75,11 +81,11 @@ impl Shell {
                 None => return Err(Self::outside(path, pos)),
             }
         }
-        Ok(Ran::ok(out))
+        Ok(CommandResult::ok(out))
     }
 
     /// `dd bs=1 count=5 if=/dev/zero of=/tmp/file`.
-    pub(super) fn dd(&mut self, args: &[&str], pos: Pos) -> Done<Ran> {
+    pub(super) fn dd(&mut self, args: &[&str], pos: Pos) -> Done<CommandResult> {
         let (mut bs, mut count, mut source, mut target) = (512_u64, 0_u64, "", "");
         for arg in args {
             let Some((name, value)) = arg.split_once('=') else { continue };
@@ -99,7 +105,7 @@ impl Shell {
     }
 
     /// `truncate -s 5 /tmp/file`.
-    pub(super) fn truncate(&mut self, args: &[&str], pos: Pos) -> Done<Ran> {
+    pub(super) fn truncate(&mut self, args: &[&str], pos: Pos) -> Done<CommandResult> {
         match args {
             ["-s", len, path] => {
                 let len = size(len).filter(|len| *len <= MAX_FILE);
@@ -109,31 +115,40 @@ impl Shell {
         }
     }
 
-    fn make_file(&mut self, path: &str, len: u64, pos: Pos) -> Done<Ran> {
+    fn make_file(&mut self, path: &str, len: u64, pos: Pos) -> Done<CommandResult> {
         if !path.starts_with("/tmp/") {
             return Err(Self::outside(path, pos));
         }
         self.files.insert(path.to_owned(), File::Bytes(len));
         self.new_files.push((path.to_owned(), Some(len)));
-        Ok(Ran::quiet())
+        Ok(CommandResult::quiet())
     }
 
-    pub(super) fn touch(&mut self, args: &[&str], pos: Pos, kernel: &mut Kernel) -> Done<Ran> {
+    pub(super) fn touch(
+        &mut self,
+        args: &[&str],
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<CommandResult> {
         for path in args {
             self.write(path, "", true, pos, kernel)?;
         }
-        Ok(Ran::quiet())
+        Ok(CommandResult::quiet())
     }
 
     /// Only virtual files go.
-    pub(super) fn remove(&mut self, args: &[&str]) -> Ran {
+    pub(super) fn remove(&mut self, args: &[&str]) -> CommandResult {
         let force = args.iter().any(|arg| arg.starts_with('-') && arg.contains('f'));
         let mut missing = false;
         for path in args.iter().filter(|arg| !arg.starts_with('-')) {
             missing |= self.files.remove(*path).is_none();
             self.new_files.push(((*path).to_owned(), None));
         }
-        if missing && !force { Ran::failed("rm: no such file\n".to_owned()) } else { Ran::quiet() }
+        if missing && !force {
+            CommandResult::failed("rm: no such file\n".to_owned())
+        } else {
+            CommandResult::quiet()
+        }
     }
 
     /// `tee [-a] FILE…`.
@@ -143,9 +158,9 @@ impl Shell {
         input: String,
         pos: Pos,
         kernel: &mut Kernel,
-    ) -> Done<Ran> {
+    ) -> Done<CommandResult> {
         let append = args.contains(&"-a");
-        let mut ran = Ran::ok(input);
+        let mut ran = CommandResult::ok(input);
         for path in args.iter().filter(|arg| !arg.starts_with('-')) {
             let wrong = self.write(path, &ran.out, append, pos, kernel)?;
             if !wrong.is_empty() {
@@ -157,7 +172,7 @@ impl Shell {
     }
 }
 
-pub(super) fn echo(args: &[&str]) -> Ran {
+pub(super) fn echo(args: &[&str]) -> CommandResult {
     let options = args.iter().take_while(|arg| matches!(**arg, "-n" | "-e" | "-ne" | "-en" | "-E"));
     let (options, words) = args.split_at(options.count());
     let mut text = words.join(" ");
@@ -167,14 +182,14 @@ pub(super) fn echo(args: &[&str]) -> Ran {
     if !options.iter().any(|it| it.contains('n')) {
         text.push('\n');
     }
-    Ran::ok(text)
+    CommandResult::ok(text)
 }
 
 /// `printf FORMAT ARGUMENT…`: `%s`, `%d`, `%x`, `%%`, `\\n`, `\\t`; the format is used again for
 /// arguments that are left.
-pub(super) fn printf(args: &[&str]) -> Ran {
+pub(super) fn printf(args: &[&str]) -> CommandResult {
     let Some((format, args)) = args.split_first() else {
-        return Ran::failed("printf: usage: printf format [arguments]\n".to_owned());
+        return CommandResult::failed("printf: usage: printf format [arguments]\n".to_owned());
     };
     let mut args = args.iter().copied();
     let mut out = String::new();
@@ -193,19 +208,21 @@ pub(super) fn printf(args: &[&str]) -> Ran {
                 }
                 ('%', Some('%') | None) => out.push('%'),
                 ('%', Some(other)) => {
-                    return Ran::failed(format!("printf: `%{other}`: invalid directive\n"));
+                    return CommandResult::failed(format!(
+                        "printf: `%{other}`: invalid directive\n"
+                    ));
                 }
                 (other, _) => out.push(other),
             }
         }
         if args.len() == 0 || args.len() == left {
-            return Ran::ok(out);
+            return CommandResult::ok(out);
         }
     }
 }
 
 /// `head`, `tail`: the first or last lines of what comes in; `-n N`, `-N`, `-nN`.
-pub(super) fn ends_of(args: &[&str], input: &str, first: bool) -> Ran {
+pub(super) fn ends_of(args: &[&str], input: &str, first: bool) -> CommandResult {
     let mut said = args
         .iter()
         .filter_map(|arg| arg.trim_start_matches("-n").trim_start_matches('-').parse().ok());
@@ -216,11 +233,11 @@ pub(super) fn ends_of(args: &[&str], input: &str, first: bool) -> Ran {
     } else {
         &lines[lines.len().saturating_sub(count)..]
     };
-    Ran::ok(kept.iter().flat_map(|line| [*line, "\n"]).collect())
+    CommandResult::ok(kept.iter().flat_map(|line| [*line, "\n"]).collect())
 }
 
 /// `cut -dC -fN[,N…]`.
-pub(super) fn cut(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
+pub(super) fn cut(args: &[&str], input: &str, pos: Pos) -> Done<CommandResult> {
     let joined = args.join(" ").replace("-d ", "-d").replace("-f ", "-f");
     let (mut delimiter, mut fields) = ('\t', Vec::new());
     let mut rest = joined.as_str();
@@ -250,11 +267,11 @@ pub(super) fn cut(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
         out.push_str(&chosen.join(&delimiter.to_string()));
         out.push('\n');
     }
-    Ok(Ran::ok(out))
+    Ok(CommandResult::ok(out))
 }
 
 /// `awk [-FC] '[/PATTERN/] {print $N, …}'`.
-pub(super) fn awk(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
+pub(super) fn awk(args: &[&str], input: &str, pos: Pos) -> Done<CommandResult> {
     let not_interpreted =
         || Fault::no_meaning(pos, format!("`awk {}` is not interpreted", args.join(" ")));
     let (separator, program) = match args {
@@ -292,11 +309,11 @@ pub(super) fn awk(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
         out.push_str(&fields.iter().map(field).collect::<Vec<_>>().join(" "));
         out.push('\n');
     }
-    Ok(Ran::ok(out))
+    Ok(CommandResult::ok(out))
 }
 
 /// `tr SET SET`, `tr -d SET`, of single characters and ranges.
-pub(super) fn tr(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
+pub(super) fn tr(args: &[&str], input: &str, pos: Pos) -> Done<CommandResult> {
     let set = |text: &str| -> Vec<char> {
         let chars: Vec<char> = text.replace("\\n", "\n").replace("\\t", "\t").chars().collect();
         let mut out = Vec::new();
@@ -314,7 +331,7 @@ pub(super) fn tr(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
         }
         out
     };
-    Ok(Ran::ok(match args {
+    Ok(CommandResult::ok(match args {
         ["-d", gone] => {
             let gone = set(gone);
             input.chars().filter(|c| !gone.contains(c)).collect()

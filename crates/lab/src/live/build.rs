@@ -16,7 +16,7 @@ use crate::run::build::Built;
 
 /// Where what a device has goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DeviceRole {
     /// It has come by this link, to a stack of ours.
     In(LinkId),
     /// A kernel sends it by this port.
@@ -27,7 +27,7 @@ pub enum Way {
 
 /// Where what has arrived by a link goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Out {
+pub struct LinkTarget {
     /// To this device,
     pub gate: usize,
     /// with its Ethernet header or without.
@@ -35,15 +35,15 @@ pub struct Out {
 }
 
 /// What there is of a plan on this machine.
-pub struct Made {
+pub struct LiveNetwork {
     /// The namespace of each host, by its index in the plan.
     pub namespaces: BTreeMap<usize, Namespace>,
     /// All devices.
     pub gates: Gates,
     /// By device.
-    pub ways: Vec<Way>,
+    pub ways: Vec<DeviceRole>,
     /// By link.
-    pub outs: BTreeMap<LinkId, Out>,
+    pub outs: BTreeMap<LinkId, LinkTarget>,
 }
 
 /// Whether a node is in a namespace: hosts are, and routers that are a kernel.
@@ -52,11 +52,11 @@ fn is_elsewhere(node: &NodePlan) -> bool {
 }
 
 /// Makes namespaces and devices, and has the world hand out what arrives at them.
-pub fn make(plan: &Plan, built: &mut Built) -> Result<Made, String> {
+pub fn make(plan: &Plan, built: &mut Built) -> Result<LiveNetwork, String> {
     let mtu = plan.links.iter().map(|link| link.mtu).max().unwrap_or(1_500);
     let gates = Gates::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
     let (namespaces, ways, outs) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-    let mut made = Made { namespaces, gates, ways, outs };
+    let mut made = LiveNetwork { namespaces, gates, ways, outs };
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| is_elsewhere(node)) {
         let namespace = Namespace::new()
             .map_err(|error| format!("{}: cannot make its namespace: {error}", node.name))?;
@@ -97,7 +97,7 @@ struct Join<'a> {
 impl Join<'_> {
     fn make(
         &self,
-        made: &mut Made,
+        made: &mut LiveNetwork,
         world: &World,
         (id, port): (NodeId, Port),
         incoming: LinkId,
@@ -110,18 +110,18 @@ impl Join<'_> {
                 let offloads = self.node.offload != Offload::Off;
                 let device = namespace.tun(self.name, own, self.mtu, offloads)?;
                 let gate = made.gates.add(device)?;
-                made.ways.push(Way::From(id, port));
-                made.outs.insert(incoming, Out { gate, ethernet: false });
+                made.ways.push(DeviceRole::From(id, port));
+                made.outs.insert(incoming, LinkTarget { gate, ethernet: false });
             }
             Stack::Ours => {
                 let wire = format!("w-{}", self.name);
                 let pair = [wire.as_str(), self.name];
                 let [wire, own] = namespace.veth(pair, self.mtu, made.gates.pools())?;
                 let gate = made.gates.add(wire)?;
-                made.ways.push(Way::Nothing);
+                made.ways.push(DeviceRole::Nothing);
                 made.gates.add(own)?;
-                made.ways.push(Way::In(incoming));
-                made.outs.insert(incoming, Out { gate, ethernet: true });
+                made.ways.push(DeviceRole::In(incoming));
+                made.outs.insert(incoming, LinkTarget { gate, ethernet: true });
             }
         }
         Ok(())
@@ -136,7 +136,7 @@ fn device_name(link: &str, number: usize, end: usize) -> String {
 }
 
 /// Routes and settings of a kernel.
-fn configure(plan: &Plan, built: &Built, made: &Made, index: usize) -> Result<(), String> {
+fn configure(plan: &Plan, built: &Built, made: &LiveNetwork, index: usize) -> Result<(), String> {
     let node = &plan.nodes[index];
     let namespace = &made.namespaces[&index];
     let own: Vec<(String, Port)> = plan

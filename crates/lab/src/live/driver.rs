@@ -9,7 +9,7 @@ use datapath::units::{Duration, Instant};
 use sim::border::HandedOut;
 use sim::world::World;
 
-use super::build::{self, Made, Out, Way};
+use super::build::{self, DeviceRole, LinkTarget, LiveNetwork};
 use super::flows::{self, Running};
 use super::{bodies, counters};
 use crate::plan::{Plan, Stack};
@@ -20,7 +20,7 @@ use crate::store::{self, Store};
 
 /// Turns the world of one run by this machine's clock.
 pub struct Driver {
-    made: Made,
+    made: LiveNetwork,
     /// The time of the clock at which the world began.
     zero: Instant,
     running: Vec<Running>,
@@ -120,7 +120,7 @@ impl Driver {
     fn let_out(&mut self, world: &mut World) -> std::io::Result<()> {
         world.take_handed_out(&mut self.handed_out);
         for HandedOut { link, mut packet, .. } in self.handed_out.drain(..) {
-            let Some(&Out { gate, ethernet }) = self.made.outs.get(&link) else { continue };
+            let Some(&LinkTarget { gate, ethernet }) = self.made.outs.get(&link) else { continue };
             if !ethernet {
                 packet.set_link(LinkHeader::None);
             }
@@ -141,14 +141,14 @@ impl Driver {
     fn let_in(&mut self, world: &mut World) {
         for (gate, mut packet) in self.arrived.drain(..) {
             match self.made.ways[gate] {
-                Way::In(link) => {
+                DeviceRole::In(link) => {
                     if !self.bytes {
                         bodies::read_label(&mut packet);
                     }
                     world.hand_in(link, packet);
                 }
-                Way::From(node, port) => world.send_by(node, port, packet),
-                Way::Nothing => {}
+                DeviceRole::From(node, port) => world.send_by(node, port, packet),
+                DeviceRole::Nothing => {}
             }
         }
     }

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use apps::AppReport;
 use datapath::units::{Bytes, Duration, Instant};
-use live::kernel::{self, Job, Span};
+use live::kernel::{self, Job, RunSpan};
 use live::netns::Namespace;
 use live::program::{self, Ended, Program};
 use serde_json::Value as Json;
 
 use crate::plan::{App, FlowPlan, Plan, Stack};
-use crate::run::outside::{Outside, Report};
+use crate::run::outside::{ExternalEnd, Report};
 
 /// One end of a flow that runs.
 pub struct Running {
@@ -22,11 +22,11 @@ pub struct Running {
     pub sends: bool,
     /// Where its report goes.
     pub report: Report,
-    work: Work,
+    work: FlowTask,
     ended: Option<Ended>,
 }
 
-enum Work {
+enum FlowTask {
     Sockets(kernel::Running),
     Program(Program),
 }
@@ -55,7 +55,7 @@ pub fn check(plan: &Plan) -> Result<(), String> {
 /// Has one end begin in its namespace.
 pub fn begin(
     plan: &Plan,
-    outside: &Outside,
+    outside: &ExternalEnd,
     namespaces: &BTreeMap<usize, Namespace>,
     zero: Instant,
     over: &Arc<AtomicBool>,
@@ -66,7 +66,7 @@ pub fn begin(
     let fails = |error: std::io::Error| format!("{}: {}: {error}", flow.name, node.name);
     let namespace = namespaces.get(&index).ok_or_else(|| format!("{}: no namespace", node.name))?;
     let stop = outside.stop.unwrap_or(plan.duration);
-    let span = Span {
+    let span = RunSpan {
         zero,
         start: zero + (outside.start - Instant::ZERO),
         stop: zero + stop,
@@ -77,17 +77,17 @@ pub fn begin(
         let words = if outside.sends { program } else { server };
         let words = words.iter().map(|word| filled(word, plan, flow, outside)).collect();
         // A server is there before it is asked.
-        let span = if outside.sends { span } else { Span { start: zero, ..span } };
-        Work::Program(program::run(namespace, words, span).map_err(fails)?)
+        let span = if outside.sends { span } else { RunSpan { start: zero, ..span } };
+        FlowTask::Program(program::run(namespace, words, span).map_err(fails)?)
     } else {
-        Work::Sockets(kernel::run(namespace, job(plan, flow, outside)?, span).map_err(fails)?)
+        FlowTask::Sockets(kernel::run(namespace, job(plan, flow, outside)?, span).map_err(fails)?)
     };
     let report = Arc::clone(&outside.report);
     Ok(Running { flow: outside.flow, sends: outside.sends, report, work, ended: None })
 }
 
 /// What `{to}`, `{from}` and `{port}` stand for.
-fn filled(word: &str, plan: &Plan, flow: &FlowPlan, outside: &Outside) -> String {
+fn filled(word: &str, plan: &Plan, flow: &FlowPlan, outside: &ExternalEnd) -> String {
     let (to, port) = (outside.remote.ip().to_string(), outside.remote.port().to_string());
     let from = outside.from.to_string();
     let seconds = plan.duration.as_nanos().saturating_sub(flow.start.as_nanos()) / 1_000_000_000;
@@ -98,7 +98,7 @@ fn filled(word: &str, plan: &Plan, flow: &FlowPlan, outside: &Outside) -> String
 }
 
 /// What an end does on the sockets of a kernel.
-fn job(plan: &Plan, flow: &FlowPlan, outside: &Outside) -> Result<Job, String> {
+fn job(plan: &Plan, flow: &FlowPlan, outside: &ExternalEnd) -> Result<Job, String> {
     let (at, to) = (outside.remote, outside.remote);
     let stream = |bytes: Option<u64>| {
         if !outside.sends {
@@ -138,8 +138,8 @@ impl Running {
     /// What it has to show now.
     pub fn report_now(&self) -> AppReport {
         match &self.work {
-            Work::Sockets(sockets) => report_of(sockets.report()),
-            Work::Program(program) => of_program(program),
+            FlowTask::Sockets(sockets) => report_of(sockets.report()),
+            FlowTask::Program(program) => of_program(program),
         }
     }
 
@@ -149,8 +149,8 @@ impl Running {
     /// It could not do its work.
     pub fn end(&mut self) -> Result<(), String> {
         match &mut self.work {
-            Work::Sockets(sockets) => sockets.report().failed.map_or(Ok(()), Err),
-            Work::Program(program) => {
+            FlowTask::Sockets(sockets) => sockets.report().failed.map_or(Ok(()), Err),
+            FlowTask::Program(program) => {
                 let ended = program.wait().map_err(|error| error.to_string())?;
                 let failed = ended.failed.clone();
                 self.ended = Some(ended);

@@ -8,7 +8,7 @@ use crate::stats::Summary;
 use super::over_time::MOST_LINES;
 
 /// A picture of a metric over a sweep.
-pub enum Against {
+pub enum MetricPlot {
     /// One axis of numbers.
     Lines(LineChart),
     /// Named cases.
@@ -94,7 +94,7 @@ pub fn chart(
     axis: Option<&str>,
     points: &[PointResult],
     alone: bool,
-) -> Option<Against> {
+) -> Option<MetricPlot> {
     let names: Vec<&str> = points.first()?.labels.iter().map(|(axis, _)| axis.as_str()).collect();
     let y_label = label(metric, points)?;
     let all: Vec<Vec<&str>> = (0..names.len()).map(|axis| steps(points, axis)).collect();
@@ -130,13 +130,13 @@ pub fn chart(
     let title = format!("{}: {title}", metric.strip_prefix("total ").unwrap_or(metric));
     let places = numbers(&steps).filter(|places| x.is_some() && places.len() > 1);
     Some(match places {
-        Some(places) => Against::Lines(LineChart {
+        Some(places) => MetricPlot::Lines(LineChart {
             title,
             subtitle,
             y_label,
             ..view.lines(names[place], &steps, &places)
         }),
-        None => Against::Bars(BarChart { title, subtitle, y_label, ..view.bars(&steps) }),
+        None => MetricPlot::Bars(BarChart { title, subtitle, y_label, ..view.bars(&steps) }),
     })
 }
 
@@ -259,7 +259,8 @@ mod tests {
     fn steps_are_drawn_in_the_order_of_their_numbers() {
         let places = [("50mbit", 5.0), ("5mbit", 1.0), ("1gbit", 9.0)];
         let sweep = places.map(|(rate, value)| point(&[("rate", rate)], &[value]));
-        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &sweep, false) else {
+        let Some(MetricPlot::Lines(chart)) = chart("t", "total goodput", None, &sweep, false)
+        else {
             panic!("lines")
         };
         assert_eq!(chart.lines[0].points, [(5e6, 1.0), (5e7, 5.0), (1e9, 9.0)]);
@@ -286,9 +287,11 @@ mod tests {
         let one = |labels: &[(&str, &str)], alone| {
             chart("t", "total goodput", None, &[point(labels, &[1.0, 2.0])], alone)
         };
-        let groups = |chart: Option<Against>| match chart {
-            Some(Against::Bars(bars)) => bars.groups.into_iter().map(|group| group.label).collect(),
-            Some(Against::Lines(_)) => panic!("no line of one point"),
+        let groups = |chart: Option<MetricPlot>| match chart {
+            Some(MetricPlot::Bars(bars)) => {
+                bars.groups.into_iter().map(|group| group.label).collect()
+            }
+            Some(MetricPlot::Lines(_)) => panic!("no line of one point"),
             None => Vec::new(),
         };
         assert_eq!(groups(chart("t", "total goodput", None, &two, false)), ["a", "b"]);
@@ -306,7 +309,8 @@ mod tests {
                 points.push(point(&[("cc", cc), ("rate", rate)], &values));
             }
         }
-        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &points, false) else {
+        let Some(MetricPlot::Lines(chart)) = chart("t", "total goodput", None, &points, false)
+        else {
             panic!("lines")
         };
         assert_eq!(chart.lines.len(), 2);
@@ -316,7 +320,7 @@ mod tests {
         assert_eq!(chart.ticks[2], (1e9, "1gbit".into()));
         assert_eq!(chart.x_label, "rate (log)");
         let bars = super::chart("t", "total goodput", Some("cc"), &points, false);
-        assert!(matches!(bars, Some(Against::Bars(bars)) if bars.groups.len() == 2));
+        assert!(matches!(bars, Some(MetricPlot::Bars(bars)) if bars.groups.len() == 2));
         assert!(super::chart("t", "total godput", None, &points, false).is_none());
         assert!(heat_map("t", "total goodput", &points).is_none(), "two steps are no map");
     }

@@ -142,7 +142,7 @@ pub fn explain(
 }
 
 /// A pure ACK that has left, before the log was read.
-struct Gone {
+struct DepartedAck {
     slot: usize,
     fate: ReplayedAck,
     bytes: u64,
@@ -189,8 +189,8 @@ impl Bench {
         self.settle(gone, on_ack);
     }
 
-    fn settle(&mut self, gone: Vec<Gone>, on_ack: &mut dyn FnMut(&ReplayedAck)) {
-        for Gone { slot, mut fate, bytes } in gone {
+    fn settle(&mut self, gone: Vec<DepartedAck>, on_ack: &mut dyn FnMut(&ReplayedAck)) {
+        for DepartedAck { slot, mut fate, bytes } in gone {
             fate.decided = self.decided.get_mut(slot).and_then(Option::take);
             let sum = &mut self.sum;
             sum.acks += 1;
@@ -212,7 +212,7 @@ impl Bench {
 }
 
 /// The end of a packet, if it is a pure ACK.
-fn ended(filter: AckFilter, fate: &Replayed<'_>) -> Option<Gone> {
+fn ended(filter: AckFilter, fate: &Replayed<'_>) -> Option<DepartedAck> {
     let ack = pure_ack(fate.packet)?;
     let end = match fate.reason {
         None => End::Sent,
@@ -220,7 +220,7 @@ fn ended(filter: AckFilter, fate: &Replayed<'_>) -> Option<Gone> {
         Some(reason) => End::Dropped(reason),
     };
     let flow = fate.packet.inner_flow().or_else(|| fate.packet.flow());
-    Some(Gone {
+    Some(DepartedAck {
         slot: fate.packet.meta.owner as usize,
         bytes: u64::from(fate.packet.wire_len()),
         fate: ReplayedAck {

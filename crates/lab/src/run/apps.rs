@@ -12,8 +12,8 @@ use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::config;
-use super::outside::{Outside, Report, Stand};
-use crate::application::Place;
+use super::outside::{ExternalEnd, Placeholder, Report};
+use crate::application::FlowPlace;
 use crate::plan::{App, FlowPlan, Plan, Stack};
 
 /// The two ends of a flow in the world.
@@ -74,7 +74,7 @@ pub fn add(
     plan: &Plan,
     index: usize,
     (nodes, addresses): (&[NodeId], &[IpAddr]),
-    mut outside: Option<&mut Vec<Outside>>,
+    mut outside: Option<&mut Vec<ExternalEnd>>,
 ) -> Result<FlowEnds, String> {
     let flow = &plan.flows[index];
     let number = u16::try_from(index).ok().filter(|number| *number < CLIENT_PORT - SERVER_PORT);
@@ -101,8 +101,8 @@ pub fn add(
         let from = addresses[flow.from];
         let (remote, stop) = (place.remote, flow.stop);
         let start = if sends { start } else { Instant::ZERO };
-        let one = Outside { flow: index, sends, from, remote, start, stop, report };
-        let box_of = Box::new(Stand(one.report.clone()));
+        let one = ExternalEnd { flow: index, sends, from, remote, start, stop, report };
+        let box_of = Box::new(Placeholder(one.report.clone()));
         list.push(one);
         Some(box_of)
     };
@@ -249,7 +249,7 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
         }
         App::Guest(guest) => {
             let (tos, reply_tos) = (flow.tos, flow.reply_tos);
-            let place = Place { local, remote, client, server, tos, reply_tos };
+            let place = FlowPlace { local, remote, client, server, tos, reply_tos };
             let (sender, receiver) = guest.thing().ends(&place);
             (sender, Some(receiver))
         }

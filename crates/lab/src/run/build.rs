@@ -20,7 +20,7 @@ use sim::world::World;
 
 use super::apps::{self, FlowEnds};
 use super::changes::Changes;
-use super::outside::Outside;
+use super::outside::ExternalEnd;
 use super::queue_watch::QueueWatch;
 use super::routes;
 use super::workload::{self, Workload};
@@ -33,7 +33,7 @@ pub struct Built {
     /// The two applications of each flow, in the order of the plan.
     pub flows: Vec<FlowEnds>,
     /// Ends of flows that run outside of the world.
-    pub outside: Vec<Outside>,
+    pub outside: Vec<ExternalEnd>,
     /// The workloads, in the order of the plan.
     pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use pcap::{Snap, Writer};
-use sim::capture::{Capture, Side};
+use sim::capture::{Capture, LinkEnd};
 use sim::record::DropPlace;
 
 use super::Error;
@@ -44,9 +44,9 @@ pub fn begin(
         let mut capture = Capture::new(writer, Snap::Bytes(plan.measure.snaplen));
         let (node, port) = built.ends[link][end];
         let (far_node, far_port) = built.ends[link][1 - end];
-        capture.tap(built.world.link_of(node, port), Side::Sent, &format!("{port_name} out"));
+        capture.tap(built.world.link_of(node, port), LinkEnd::Sent, &format!("{port_name} out"));
         let inward = built.world.link_of(far_node, far_port);
-        capture.tap(inward, Side::Delivered, &format!("{port_name} in"));
+        capture.tap(inward, LinkEnd::Delivered, &format!("{port_name} in"));
         capture.tap_drops(DropPlace::Node(node), &plan.nodes[plan.links[link].ends[end]].name);
         let capture = Rc::new(RefCell::new(capture));
         built.world.observe(Box::new(Rc::clone(&capture)));

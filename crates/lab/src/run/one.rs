@@ -9,7 +9,7 @@ use super::build::{self, Built};
 use super::capture::{self, Running};
 use super::clock::Clock;
 use super::sample::{Sampled, Sampler};
-use super::shown::{self, Shown};
+use super::shown::{self, ViewRecorder};
 use super::sockets::{self, SocketDump, SsAt};
 use super::utilisation::Utilisation;
 use super::{Error, Options, measure, workload};
@@ -18,7 +18,7 @@ use crate::output::{record, tables};
 use crate::plan::{Plan, Role, Stack};
 use crate::results::{FlowRecord, Metric, RunResult, Series};
 use crate::store::{self, Store};
-use crate::trace::eyes::{Explained, Eyes};
+use crate::trace::eyes::{Explained, RunTracer};
 
 /// How often progress is told, and whether it is to stop asked, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -70,8 +70,8 @@ struct Run<'a> {
     dumps_at: Vec<Instant>,
     dumps: Vec<SocketDump>,
     captures: Vec<Running>,
-    eyes: Option<Eyes>,
-    shown: Option<Shown>,
+    eyes: Option<RunTracer>,
+    shown: Option<ViewRecorder>,
     sampler: Sampler,
     utilisation: Utilisation,
 }
@@ -96,9 +96,9 @@ impl<'a> Run<'a> {
             .wanted
             .map(|wanted| if view { shown::wanted(wanted, plan) } else { wanted.clone() });
         let eyes = wanted.filter(|wanted| !wanted.is_empty());
-        let eyes = eyes.map(|wanted| Eyes::open(&wanted, plan, &mut built)).transpose()?;
+        let eyes = eyes.map(|wanted| RunTracer::open(&wanted, plan, &mut built)).transpose()?;
         let clock = Clock::begin(plan, &mut built, options.live)?;
-        let shown = view.then(|| Shown::new(plan, &mut built));
+        let shown = view.then(|| ViewRecorder::new(plan, &mut built));
         Ok(Self {
             plan,
             seen,
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
             self.dumps_at.last().copied(),
             warmup_end,
             Some(self.now() + TELL_EVERY),
-            self.eyes.as_ref().map(Eyes::next),
+            self.eyes.as_ref().map(RunTracer::next),
         ];
         stops.into_iter().flatten().fold(self.next, Instant::min)
     }

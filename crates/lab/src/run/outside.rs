@@ -12,7 +12,7 @@ pub type Report = Arc<Mutex<AppReport>>;
 
 /// One end of a flow that runs outside.
 #[derive(Clone, Debug)]
-pub struct Outside {
+pub struct ExternalEnd {
     /// Which flow of the plan.
     pub flow: usize,
     /// It sends or asks; the other end receives or answers.
@@ -30,9 +30,9 @@ pub struct Outside {
 }
 
 /// It stands in the world for what runs elsewhere.
-pub struct Stand(pub Report);
+pub struct Placeholder(pub Report);
 
-impl App for Stand {
+impl App for Placeholder {
     fn start(&mut self, _cx: &mut AppCx<'_>) {}
 
     fn report(&self) -> AppReport {

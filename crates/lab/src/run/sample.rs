@@ -70,14 +70,14 @@ struct PortSamples {
 
 /// What a world tells of a flow at one time.
 #[derive(Clone, Copy, Default)]
-struct Looked {
+struct FlowSnapshot {
     /// What the sender's socket tells; nothing before the connection and after its end.
     info: Option<BriefInfo>,
     /// Bytes received so far, if anybody receives it.
     received: Option<u64>,
 }
 
-impl Looked {
+impl FlowSnapshot {
     fn at(world: &World, flow: &FlowEnds, tcp: bool) -> Self {
         let info = || {
             let socket = world.app(flow.sender).socket()?;
@@ -118,7 +118,7 @@ const ROOM_MOST: u64 = 4_096;
 
 impl FlowState {
     /// Takes one sample of what has been looked at, at the end of a time of so many ns.
-    fn sample(&mut self, Looked { info, received }: &Looked, span: i64) -> FlowSample {
+    fn sample(&mut self, FlowSnapshot { info, received }: &FlowSnapshot, span: i64) -> FlowSample {
         let mut sample = [ABSENT; COLUMNS.len()];
         if let Some(info) = info {
             self.last = Some((info.total_retrans, u32::from(info.total_rto)));
@@ -204,9 +204,9 @@ impl Sampler {
         time_ns.push(now.as_nanos() as i64);
         let flows = flows.chunks_mut(SIDE_BY_SIDE).zip(built.flows.chunks(SIDE_BY_SIDE));
         for ((flows, places), latest) in flows.zip(self.latest.chunks_mut(SIDE_BY_SIDE)) {
-            let mut looked = [Looked::default(); SIDE_BY_SIDE];
+            let mut looked = [FlowSnapshot::default(); SIDE_BY_SIDE];
             for ((looked, flow), place) in looked.iter_mut().zip(&*flows).zip(places) {
-                *looked = Looked::at(&built.world, place, flow.tcp);
+                *looked = FlowSnapshot::at(&built.world, place, flow.tcp);
             }
             for (((flow, place), looked), latest) in
                 flows.iter_mut().zip(places).zip(&looked).zip(latest)

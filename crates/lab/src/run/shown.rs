@@ -119,12 +119,12 @@ pub fn world(plan: &Plan, seen: &Plan, viewed: bool) -> Json {
 }
 
 /// What is seen of a run while it lasts.
-pub struct Shown {
+pub struct ViewRecorder {
     tins: Tins,
     rings: Rings,
 }
 
-impl Shown {
+impl ViewRecorder {
     /// Begins to look.
     pub fn new(plan: &Plan, built: &mut Built) -> Self {
         let tins = Tins::new(plan, built);

@@ -55,7 +55,12 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
     let columns = SchemaDescriptor::new(Arc::clone(&schema));
     let first_label = 1 + series.columns.len();
     table::file(schema, Arc::clone(&properties), |group| {
-        same(group, &columns.column(0), &properties, Same::Times(Cow::Borrowed(&series.time_ns)))?;
+        same(
+            group,
+            &columns.column(0),
+            &properties,
+            SharedColumn::Times(Cow::Borrowed(&series.time_ns)),
+        )?;
         for column in &series.columns {
             table::optional::<Int64Type>(group, column.values.iter())?;
         }
@@ -64,7 +69,7 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
                 group,
                 &columns.column(place),
                 &properties,
-                Same::Label(Cow::Borrowed(label), rows),
+                SharedColumn::Label(Cow::Borrowed(label), rows),
             )
         })
     })
@@ -72,7 +77,7 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
 
 /// A column that may be the same in many files.
 #[derive(PartialEq)]
-enum Same<'a> {
+enum SharedColumn<'a> {
     Times(Cow<'a, [i64]>),
     /// In so many rows.
     Label(Cow<'a, Label>, usize),
@@ -80,7 +85,7 @@ enum Same<'a> {
 
 /// Such a column, encoded.
 struct Encoded {
-    what: Same<'static>,
+    what: SharedColumn<'static>,
     pages: Bytes,
     close: ColumnCloseResult,
 }
@@ -98,7 +103,7 @@ fn same(
     group: &mut table::RowGroup<'_>,
     column: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,
-    what: Same<'_>,
+    what: SharedColumn<'_>,
 ) -> Result<()> {
     LATEST.with_borrow_mut(|latest| {
         let place = latest.iter().position(|one| one.close.metadata.column_descr() == &**column);
@@ -122,11 +127,11 @@ impl Encoded {
     fn new(
         column: &ColumnDescPtr,
         properties: &WriterPropertiesPtr,
-        what: Same<'_>,
+        what: SharedColumn<'_>,
     ) -> Result<Self> {
         let (pages, close) = match &what {
-            Same::Times(times) => encode::<Int64Type>(column, properties, times)?,
-            Same::Label(label, rows) => match &**label {
+            SharedColumn::Times(times) => encode::<Int64Type>(column, properties, times)?,
+            SharedColumn::Label(label, rows) => match &**label {
                 Label::Text(text) => {
                     let texts = vec![ByteArray::from(text.as_str()); *rows];
                     encode::<ByteArrayType>(column, properties, &texts)?
@@ -137,8 +142,10 @@ impl Encoded {
             },
         };
         let what = match what {
-            Same::Times(times) => Same::Times(times.into_owned().into()),
-            Same::Label(label, rows) => Same::Label(Cow::Owned(label.into_owned()), rows),
+            SharedColumn::Times(times) => SharedColumn::Times(times.into_owned().into()),
+            SharedColumn::Label(label, rows) => {
+                SharedColumn::Label(Cow::Owned(label.into_owned()), rows)
+            }
         };
         Ok(Self { what, pages, close })
     }

@@ -7,7 +7,7 @@ use datapath::packet::seq::Seq;
 use datapath::packet::{Packet, Tcp, TcpFlags};
 use datapath::trace::{Event, EventKind};
 
-use super::Seen;
+use super::TraceItem;
 
 /// One end of a connection.
 #[derive(Clone, Debug)]
@@ -97,11 +97,11 @@ fn relative(seq: Seq, first: Option<Seq>) -> i64 {
 
 impl Conns {
     /// The connection that this is of, if it is of one.
-    pub fn of(&mut self, node: u32, seen: Seen<'_>) -> Option<usize> {
+    pub fn of(&mut self, node: u32, seen: TraceItem<'_>) -> Option<usize> {
         match seen {
-            Seen::Sent(packet) => self.of_packet(node, packet, true),
-            Seen::Received(packet) => self.of_packet(node, packet, false),
-            Seen::Event(event) => self.of_event(node, event),
+            TraceItem::Sent(packet) => self.of_packet(node, packet, true),
+            TraceItem::Received(packet) => self.of_packet(node, packet, false),
+            TraceItem::Event(event) => self.of_event(node, event),
         }
     }
 

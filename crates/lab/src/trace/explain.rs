@@ -10,7 +10,7 @@ use datapath::tcp::info::TcpInfo;
 use datapath::trace::{CaState, Cause, EventKind, Probe};
 use datapath::units::Instant;
 
-use super::Seen;
+use super::TraceItem;
 use super::conns::Conn;
 use super::shares::Shares;
 
@@ -57,24 +57,24 @@ impl Story {
     }
 
     /// Something happened to `conn`.
-    pub fn tell(&mut self, at: Instant, conn: &Conn, seen: Seen<'_>) {
-        if at > self.held.0 || matches!(seen, Seen::Received(_)) {
+    pub fn tell(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
+        if at > self.held.0 || matches!(seen, TraceItem::Received(_)) {
             self.release();
         }
         match seen {
-            Seen::Sent(packet) => {
+            TraceItem::Sent(packet) => {
                 self.shares.sent(packet.body.len);
                 let flags = packet.tcp().map_or(TcpFlags(0), |tcp| tcp.flags);
                 let asks = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
                 self.requests += u32::from(asks);
                 self.packet(at, conn, packet, true);
             }
-            Seen::Received(packet) => {
+            TraceItem::Received(packet) => {
                 self.heard = true;
                 self.echoed = packet.tcp().is_some_and(|tcp| tcp.flags.0 & ACE != 0);
                 self.packet(at, conn, packet, false);
             }
-            Seen::Event(event) => {
+            TraceItem::Event(event) => {
                 self.shares.event(at, &event.kind);
                 match event.kind {
                     EventKind::Probe(probe) => self.probe(at, probe),

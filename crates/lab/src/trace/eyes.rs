@@ -21,7 +21,7 @@ use super::explain::{HEAD, Story};
 use super::marks::Marks;
 use super::qlog;
 use super::tracks::Tracks;
-use super::{Seen, Wanted};
+use super::{TraceItem, Wanted};
 use crate::plan::{Diagnostic, Diagnostics, Plan, Role, names, suggest};
 use crate::run::build::Built;
 use crate::run::{Error, apps};
@@ -39,8 +39,8 @@ pub struct Explained {
 }
 
 /// Looks at a run.
-pub struct Eyes {
-    inner: Rc<RefCell<Inner>>,
+pub struct RunTracer {
+    inner: Rc<RefCell<TracerState>>,
     every: Option<Duration>,
     next: Instant,
     perfetto: Option<PathBuf>,
@@ -48,14 +48,14 @@ pub struct Eyes {
 }
 
 /// What the world shows, and where it goes.
-struct Inner {
+struct TracerState {
     interest: Interest,
     conns: Conns,
     /// The flow of each connection.
     flows: Vec<Option<usize>>,
     known: Flows,
     addresses: HashSet<(u32, IpAddr)>,
-    links: HashMap<LinkId, Way>,
+    links: HashMap<LinkId, LinkDirection>,
     /// The only watched queue of a node.
     queues: HashMap<u32, Option<usize>>,
     tracks: Option<Tracks<Pending>>,
@@ -69,7 +69,7 @@ struct Inner {
 }
 
 /// A direction of a link.
-struct Way {
+struct LinkDirection {
     near: u32,
     far: u32,
     queue: Option<usize>,
@@ -93,7 +93,7 @@ impl Flows {
     }
 }
 
-impl Eyes {
+impl RunTracer {
     /// Opens files, and begins to observe.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Eyes {
             events: true,
             digests: false,
         };
-        let inner = Inner {
+        let inner = TracerState {
             interest,
             conns: Conns::default(),
             flows: Vec::new(),
@@ -200,25 +200,25 @@ impl Eyes {
     }
 }
 
-impl Observer for Inner {
+impl Observer for TracerState {
     fn interest(&self) -> Interest {
         self.interest
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        let Some(&Way { near, queue, .. }) = self.links.get(&link) else { return };
+        let Some(&LinkDirection { near, queue, .. }) = self.links.get(&link) else { return };
         if self.tracks.is_some() {
             self.left_node(now, near, queue, packet);
         }
         if packet.network.src().is_some_and(|src| self.addresses.contains(&(near, src))) {
-            self.seen(now, near, Seen::Sent(packet));
+            self.seen(now, near, TraceItem::Sent(packet));
         }
     }
 
     fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        let Some(&Way { far, .. }) = self.links.get(&link) else { return };
+        let Some(&LinkDirection { far, .. }) = self.links.get(&link) else { return };
         if packet.network.dst().is_some_and(|dst| self.addresses.contains(&(far, dst))) {
-            self.seen(now, far, Seen::Received(packet));
+            self.seen(now, far, TraceItem::Received(packet));
         } else {
             self.marked.came(far, packet);
         }
@@ -243,12 +243,12 @@ impl Observer for Inner {
     }
 
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
-        self.seen(now, node.0, Seen::Event(event));
+        self.seen(now, node.0, TraceItem::Event(event));
     }
 }
 
-impl Inner {
-    fn seen(&mut self, now: Instant, node: u32, seen: Seen<'_>) {
+impl TracerState {
+    fn seen(&mut self, now: Instant, node: u32, seen: TraceItem<'_>) {
         let Some(index) = self.conns.of(node, seen) else { return };
         let conn = self.conns.get(index);
         if self.flows.len() <= index {
@@ -392,11 +392,11 @@ pub fn check(wanted: &Wanted, plan: &Plan) -> Result<(), Error> {
 }
 
 /// Both directions of every link.
-fn ways(plan: &Plan, built: &Built) -> HashMap<LinkId, Way> {
+fn ways(plan: &Plan, built: &Built) -> HashMap<LinkId, LinkDirection> {
     let mut ways = HashMap::new();
     for (_, &[a, b]) in plan.links.iter().zip(&built.ends) {
         for ((node, port), (far, _)) in [(a, b), (b, a)] {
-            let way = Way { near: node.0, far: far.0, queue: None };
+            let way = LinkDirection { near: node.0, far: far.0, queue: None };
             ways.insert(built.world.link_of(node, port), way);
         }
     }

@@ -8,7 +8,7 @@ use datapath::packet::Packet;
 use datapath::trace::Event;
 use datapath::units::Instant;
 
-use super::Seen;
+use super::TraceItem;
 use super::conns::Conns;
 use super::explain::{HEAD, Story};
 use super::tracks::Tracks;
@@ -25,11 +25,11 @@ pub enum Moment<'a> {
 }
 
 impl<'a> Moment<'a> {
-    fn seen(self) -> Seen<'a> {
+    fn seen(self) -> TraceItem<'a> {
         match self {
-            Self::Sent(packet) => Seen::Sent(packet),
-            Self::Received(packet) => Seen::Received(packet),
-            Self::Event(event) => Seen::Event(event),
+            Self::Sent(packet) => TraceItem::Sent(packet),
+            Self::Received(packet) => TraceItem::Received(packet),
+            Self::Event(event) => TraceItem::Event(event),
         }
     }
 }

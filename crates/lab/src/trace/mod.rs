@@ -12,7 +12,7 @@
 //! | [`marks`] | who marked a packet |
 //! | [`host`] | a host under test of packetdrill's |
 //!
-//! All of it sees [`Seen`]: packets and events at the two ends of connections.
+//! All of it sees [`TraceItem`]: packets and events at the two ends of connections.
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod bridge;
@@ -32,7 +32,7 @@ use datapath::trace::Event;
 
 /// Something that an end of a connection did, or that happened to it.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum TraceItem<'a> {
     /// It put a packet on its link.
     Sent(&'a Packet),
     /// A packet for it arrived.

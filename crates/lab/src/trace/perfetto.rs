@@ -134,7 +134,7 @@ pub struct Track(u64);
 
 /// What is said of an event beside its name.
 #[derive(Clone, Debug, Default)]
-pub struct Notes<'a> {
+pub struct Annotations<'a> {
     /// Names and numbers.
     pub numbers: &'a [(&'static str, i64)],
     /// A name and a text.
@@ -217,22 +217,22 @@ impl<W: Write> Writer<W> {
 
     /// A slice begins.
     pub fn begin(&mut self, at: Instant, track: Track, name: &str) {
-        self.event(at, track, Kind::SliceBegin, Some(name), Notes::default(), None);
+        self.event(at, track, Kind::SliceBegin, Some(name), Annotations::default(), None);
     }
 
     /// The innermost slice of a track ends.
     pub fn end(&mut self, at: Instant, track: Track) {
-        self.event(at, track, Kind::SliceEnd, None, Notes::default(), None);
+        self.event(at, track, Kind::SliceEnd, None, Annotations::default(), None);
     }
 
     /// Something happens.
-    pub fn instant(&mut self, at: Instant, track: Track, name: &str, notes: Notes<'_>) {
+    pub fn instant(&mut self, at: Instant, track: Track, name: &str, notes: Annotations<'_>) {
         self.event(at, track, Kind::Instant, Some(name), notes, None);
     }
 
     /// A counter has this value from now on.
     pub fn set(&mut self, at: Instant, track: Track, value: i64) {
-        self.event(at, track, Kind::Counter, None, Notes::default(), Some(value));
+        self.event(at, track, Kind::Counter, None, Annotations::default(), Some(value));
     }
 
     fn describe(&mut self, track: TrackDescriptor) -> Track {
@@ -249,7 +249,7 @@ impl<W: Write> Writer<W> {
         track: Track,
         kind: Kind,
         name: Option<&str>,
-        notes: Notes<'_>,
+        notes: Annotations<'_>,
         counter_value: Option<i64>,
     ) {
         let mut new = InternedData::default();

@@ -11,7 +11,7 @@ use datapath::trace::{CaState, EventKind, Probe};
 use datapath::units::Instant;
 use serde_json::{Value as Json, json};
 
-use super::Seen;
+use super::TraceItem;
 use super::conns::Conn;
 use super::explain::{state, why};
 
@@ -36,11 +36,11 @@ const PACKET_TYPE: &str = "1RTT";
 
 impl Trace {
     /// Something happened to the connection.
-    pub fn seen(&mut self, at: Instant, conn: &Conn, seen: Seen<'_>) {
+    pub fn seen(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
         match seen {
-            Seen::Sent(packet) => self.packet_sent(at, conn, packet),
-            Seen::Received(packet) => self.packet_received(at, conn, packet),
-            Seen::Event(event) => self.event(at, conn, &event.kind),
+            TraceItem::Sent(packet) => self.packet_sent(at, conn, packet),
+            TraceItem::Received(packet) => self.packet_received(at, conn, packet),
+            TraceItem::Event(event) => self.event(at, conn, &event.kind),
         }
     }
 

@@ -12,10 +12,10 @@ use datapath::tcp::cc::INFINITE_SSTHRESH;
 use datapath::trace::{CaState, EventKind, Probe};
 use datapath::units::Instant;
 
-use super::Seen;
+use super::TraceItem;
 use super::conns::{Conn, Segment};
 use super::explain::{state, why};
-use super::perfetto::{Notes, Track, Writer};
+use super::perfetto::{Annotations, Track, Writer};
 
 /// Writes what is seen to the tracks of a trace.
 #[derive(Debug)]
@@ -138,15 +138,22 @@ impl<W: Write> Tracks<W> {
     }
 
     /// A packet or an event of a connection, which is called `name`.
-    pub fn seen(&mut self, at: Instant, index: usize, conn: &Conn, name: &str, seen: Seen<'_>) {
+    pub fn seen(
+        &mut self,
+        at: Instant,
+        index: usize,
+        conn: &Conn,
+        name: &str,
+        seen: TraceItem<'_>,
+    ) {
         let writer = &mut self.writer;
         let parent = self.nodes[&conn.node];
         let tracks =
             self.conns.entry(index).or_insert_with(|| ConnTracks::new(writer, parent, conn, name));
         match seen {
-            Seen::Sent(packet) => tracks.sent(writer, at, conn, packet),
-            Seen::Received(packet) => tracks.received(writer, at, conn, packet),
-            Seen::Event(event) => match &event.kind {
+            TraceItem::Sent(packet) => tracks.sent(writer, at, conn, packet),
+            TraceItem::Received(packet) => tracks.received(writer, at, conn, packet),
+            TraceItem::Event(event) => match &event.kind {
                 EventKind::Probe(probe) => tracks.probe(writer, at, probe),
                 kind => tracks.event(writer, at, conn, kind),
             },
@@ -220,7 +227,7 @@ impl<W: Write> Tracks<W> {
         let [src, dst] = ports.unwrap_or_default().map(i64::from);
         let all = [("bytes", i64::from(packet.len())), ("src port", src), ("dst port", dst)];
         let numbers = if ports.is_some() { &all[..] } else { &all[..1] };
-        self.writer.instant(at, track, name, Notes { numbers, ..Notes::default() });
+        self.writer.instant(at, track, name, Annotations { numbers, ..Annotations::default() });
     }
 }
 
@@ -359,7 +366,7 @@ impl ConnTracks {
             at,
             self.events,
             name,
-            Notes { numbers: &numbers, text, ..Notes::default() },
+            Annotations { numbers: &numbers, text, ..Annotations::default() },
         );
     }
 
@@ -418,7 +425,7 @@ impl ConnTracks {
             count = 3;
         }
         let text = (packet.network.ecn() == Ecn::Ce).then(|| ("ecn", "CE".to_owned()));
-        let notes = Notes { numbers: &numbers[..count], text, flows, ends };
+        let notes = Annotations { numbers: &numbers[..count], text, flows, ends };
         writer.instant(at, self.events, name, notes);
     }
 }

@@ -9,7 +9,7 @@ mod figures;
 mod path;
 
 use super::{Divergence, Error, Scenario, Verdict};
-use capture::{Seen, read_capture};
+use capture::{SentPacket, read_capture};
 use datapath::profile::Profile;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
@@ -134,7 +134,7 @@ fn capture_path(path: &Path) -> std::path::PathBuf {
     path.with_file_name(format!("{stem}.s.pcap.gz"))
 }
 
-fn compare(expected: &[Seen], got: &[Seen], tolerance_ns: u64) -> (Verdict, u64) {
+fn compare(expected: &[SentPacket], got: &[SentPacket], tolerance_ns: u64) -> (Verdict, u64) {
     let mut compared = 0;
     for (index, want) in expected.iter().enumerate() {
         let Some(have) = got.get(index) else {
@@ -159,8 +159,12 @@ fn compare(expected: &[Seen], got: &[Seen], tolerance_ns: u64) -> (Verdict, u64)
     (Verdict::Passed, compared)
 }
 
-fn first_difference(want: &Seen, have: &Seen, tolerance_ns: u64) -> Option<&'static str> {
-    let Seen { time_ns, outgoing, port, flags, seq, ack, len, ecn, sack } = want;
+fn first_difference(
+    want: &SentPacket,
+    have: &SentPacket,
+    tolerance_ns: u64,
+) -> Option<&'static str> {
+    let SentPacket { time_ns, outgoing, port, flags, seq, ack, len, ecn, sack } = want;
     [
         ("direction", *outgoing == have.outgoing),
         ("flow", *port == have.port),
@@ -177,7 +181,7 @@ fn first_difference(want: &Seen, have: &Seen, tolerance_ns: u64) -> Option<&'sta
     .map(|(field, _)| field)
 }
 
-fn differs(index: usize, at: &Seen, field: &str, want: &Seen, got: &str) -> Verdict {
+fn differs(index: usize, at: &SentPacket, field: &str, want: &SentPacket, got: &str) -> Verdict {
     Verdict::Failed(Divergence {
         time: Some(at.time_ns),
         index: Some(index as u64),

@@ -8,7 +8,7 @@ use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Epoll, Facts, Landed, ReceiveRing};
+use crate::sys::{self, BATCH, Epoll, Facts, FrameInfo, ReceiveRing};
 use datapath::packet::{FrameMut, Frames, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -24,18 +24,18 @@ pub struct PacketSocket {
     ends: Vec<u8>,
     /// Instead of slots.
     ring: Option<ReceiveRing>,
-    landed: Vec<Landed>,
+    landed: Vec<FrameInfo>,
     outbox: Outbox,
     /// How often in a row the first frame of the ring was refused.
     refusals: u32,
     /// Those that share with this one what arrives, and what waits for all.
-    fan: Option<Box<Fan>>,
+    fan: Option<Box<Fanout>>,
     lost: Lost,
 }
 
 /// Sockets that only receive.
 #[derive(Debug)]
-struct Fan {
+struct Fanout {
     others: Vec<PacketSocket>,
     poller: Epoll,
 }
@@ -91,7 +91,7 @@ impl PacketSocket {
             poller.add(socket.fd(), 0, Epoll::READ)?;
         }
         let mut first = all.remove(0);
-        first.fan = Some(Box::new(Fan { others: all, poller }));
+        first.fan = Some(Box::new(Fanout { others: all, poller }));
         Ok(first)
     }
 
@@ -262,7 +262,7 @@ impl PacketSocket {
     fn take_in(
         &mut self,
         index: usize,
-        landed: Landed,
+        landed: FrameInfo,
         pools: &mut Pools,
         packets: &mut Vec<Packet>,
     ) {

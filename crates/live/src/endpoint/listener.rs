@@ -2,7 +2,7 @@
 
 use super::stack::Stack;
 use super::stream::{TcpStream, call_failed};
-use super::wait::{For, wait, wait_for};
+use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::SocketId;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::state::State as Tcp;
@@ -79,7 +79,7 @@ impl TcpListener {
                 state.check()?;
                 let accepted = state.host.tcp_accept(self.id).map_err(call_failed)?;
                 if accepted.is_none() {
-                    state.wait(self.id, For::Reading, cx.waker());
+                    state.wait(self.id, WaitFor::Reading, cx.waker());
                 }
                 Ok::<_, io::Error>(accepted)
             });

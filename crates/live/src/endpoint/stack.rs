@@ -1,7 +1,7 @@
 //! A host on a device, with the lock around both and the thread that waits for the device.
 
 use super::settings::Settings;
-use super::wait::{For, Waiters};
+use super::wait::{WaitFor, Waiters};
 use crate::device::{Blocked, Device, Pools, RING, Tun};
 use crate::end;
 use crate::open::{Fault, is_gone};
@@ -251,7 +251,7 @@ impl Shared {
 
 impl State {
     /// `waker` waits for a socket; at once if nothing will ever come.
-    pub fn wait(&mut self, socket: SocketId, what: For, waker: &Waker) {
+    pub fn wait(&mut self, socket: SocketId, what: WaitFor, waker: &Waker) {
         if self.broken.is_some() {
             return waker.wake_by_ref();
         }

@@ -1,7 +1,7 @@
 //! Connections: like those of `std::net`, over a stack of ours.
 
 use super::stack::{Shared, Stack};
-use super::wait::{For, wait, wait_for};
+use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::{Host, SocketError, SocketId};
 use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::TcpConfig;
@@ -113,7 +113,7 @@ impl TcpStream {
             return Poll::Ready(Err(errno(libc::ECONNRESET)));
         };
         if matches!(tcp.state(), Tcp::SynSent) {
-            state.wait(self.id, For::Writing, cx.waker());
+            state.wait(self.id, WaitFor::Writing, cx.waker());
             return Poll::Pending;
         }
         Poll::Ready(take_error(&mut state.host, self.id).map_or(Ok(()), Err))
@@ -130,7 +130,7 @@ impl TcpStream {
                 TcpRead::Data(len) => Poll::Ready(Ok(len as usize)),
                 TcpRead::Eof => Poll::Ready(Ok(0)),
                 TcpRead::WouldBlock => {
-                    state.wait(self.id, For::Reading, cx.waker());
+                    state.wait(self.id, WaitFor::Reading, cx.waker());
                     Poll::Pending
                 }
                 TcpRead::Reset => {
@@ -162,7 +162,7 @@ impl TcpStream {
             if closed {
                 return Poll::Ready(Err(errno(libc::EPIPE)));
             }
-            state.wait(self.id, For::Writing, cx.waker());
+            state.wait(self.id, WaitFor::Writing, cx.waker());
             Poll::Pending
         })
     }

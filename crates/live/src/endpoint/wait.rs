@@ -23,7 +23,7 @@ struct Waiting {
 
 /// What one waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum WaitFor {
     /// Something to read or to accept.
     Reading,
     /// Room to write, or the end of a handshake.
@@ -32,15 +32,15 @@ pub(super) enum For {
 
 impl Waiters {
     /// `waker` waits for `socket`.
-    pub fn wait(&mut self, socket: SocketId, what: For, waker: &Waker) {
+    pub fn wait(&mut self, socket: SocketId, what: WaitFor, waker: &Waker) {
         let index = socket.index();
         if self.of.len() <= index {
             self.of.resize_with(index + 1, Waiting::default);
         }
         let waiting = &mut self.of[index];
         let list = match what {
-            For::Reading => &mut waiting.readers,
-            For::Writing => &mut waiting.writers,
+            WaitFor::Reading => &mut waiting.readers,
+            WaitFor::Writing => &mut waiting.writers,
         };
         if !list.iter().any(|known| known.will_wake(waker)) {
             list.push(waker.clone());

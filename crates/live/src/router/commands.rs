@@ -2,7 +2,7 @@
 
 use super::plan::{is_neigh, of_ip};
 use super::{Phase, Router};
-use crate::commands::Wrong;
+use crate::commands::CommandError;
 use crate::open::Fault;
 use crate::sys;
 use datapath::units::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Router {
         Ok(())
     }
 
-    fn command(&mut self, command: &str) -> Result<Result<String, Wrong>, Fault> {
+    fn command(&mut self, command: &str) -> Result<Result<String, CommandError>, Fault> {
         let now = sys::now();
         let first = Words::new(command).next().map_or("", |word| word.text);
         Ok(match (command, first) {
@@ -96,8 +96,8 @@ impl Router {
     }
 
     /// Reads the file again. What is wrong is told as `FILE:LINE:COLUMN`, and all stays as it was.
-    pub(super) fn reload(&mut self) -> Result<String, Wrong> {
-        let plain = |message: String| Wrong { column: 0, message };
+    pub(super) fn reload(&mut self) -> Result<String, CommandError> {
+        let plain = |message: String| CommandError { column: 0, message };
         let file = self.settings.file.clone();
         let file = file.ok_or_else(|| plain("there is no file to read again".to_owned()))?;
         let text = std::fs::read_to_string(&file)
@@ -109,10 +109,10 @@ impl Router {
         Ok(format!("{} is in force\n", file.display()))
     }
 
-    fn sysctl(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+    fn sysctl(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
         let words = Words::new(command).skip(1).filter(|word| !word.text.starts_with('-'));
         for word in words {
-            let wrong = |message: String| Wrong { column: word.column, message };
+            let wrong = |message: String| CommandError { column: word.column, message };
             let (name, value) = word
                 .text
                 .split_once('=')
@@ -122,7 +122,7 @@ impl Router {
                 set_sysctl(&mut self.host, now, &name, value).map_err(wrong)?;
             } else {
                 self.with_ip(now, |ip| ip.run(&format!("sysctl {}", word.text)))
-                    .map_err(|error| Wrong { column: word.column, ..of_ip(&error) })?;
+                    .map_err(|error| CommandError { column: word.column, ..of_ip(&error) })?;
             }
         }
         self.poll(now);
@@ -147,7 +147,7 @@ impl Router {
         }
     }
 
-    fn ip(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+    fn ip(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
         let mut words = Words::new(command);
         words.accept("ip");
         let (mut json, mut statistics, mut family) = (false, false, None);
@@ -187,11 +187,11 @@ impl Router {
             }
             _ if self.settings.follow_kernel && !shows => {
                 let message = "routes and addresses are the kernel's here: change them by ip(8)";
-                Err(Wrong { column: 0, message: message.to_owned() })
+                Err(CommandError { column: 0, message: message.to_owned() })
             }
             "link" | "l" if verb == "add" => {
                 let message = "a router has the devices that it was started with".to_owned();
-                Err(Wrong { column: 0, message })
+                Err(CommandError { column: 0, message })
             }
             _ => {
                 let done = self.with_ip(now, |ip| ip.run(command));
@@ -207,7 +207,7 @@ impl Router {
         &mut self,
         words: &mut Words<'_>,
         object: &str,
-    ) -> Result<Vec<LinkStatistics>, Wrong> {
+    ) -> Result<Vec<LinkStatistics>, CommandError> {
         let port = iproute::ip::read_shown(words, object, &self.names)?;
         let mut links = self.link_statistics();
         links.retain(|link| port.is_none_or(|port| self.names.port(&link.name) == Some(port)));

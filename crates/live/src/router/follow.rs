@@ -4,7 +4,7 @@
 
 use super::{Attached, Router};
 use crate::open::Fault;
-use crate::rtnetlink::{self, Heard};
+use crate::rtnetlink::{self, MonitorEvent};
 use crate::sys;
 use datapath::fib::{LinkState, RouteFilter};
 use datapath::host::PortConfig;
@@ -15,7 +15,7 @@ use iproute::ip::netlink::{RTM_DELROUTE, RTM_NEWROUTE};
 
 /// What is known of the kernel's routes.
 #[derive(Debug)]
-pub(super) struct Following {
+pub(super) struct RouteFollower {
     numbers: Numbers,
     /// Whole dumps, and changes of one route.
     pub dumps: u64,
@@ -83,7 +83,7 @@ impl Router {
             self.mtu_told(body);
         }
         let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));
-        self.following = Some(Following { numbers, dumps: dumps + 1, changes });
+        self.following = Some(RouteFollower { numbers, dumps: dumps + 1, changes });
         self.sync_addresses(now);
         Ok(())
     }
@@ -94,10 +94,10 @@ impl Router {
         let heard = self.monitor.read();
         let heard = heard.map_err(|error| Fault::Other(format!("rtnetlink: {error}")))?;
         let messages = match heard {
-            Heard::Lost if self.following.is_some() => return self.import(now),
+            MonitorEvent::Lost if self.following.is_some() => return self.import(now),
             // Only links are listened to, and they will tell again.
-            Heard::Lost => return Ok(()),
-            Heard::Messages(messages) => messages,
+            MonitorEvent::Lost => return Ok(()),
+            MonitorEvent::Messages(messages) => messages,
         };
         if self.following.is_none() {
             for (kind, body) in &messages {

@@ -22,7 +22,7 @@ mod turn;
 pub use plan::Plan;
 
 use crate::account::Lateness;
-use crate::commands::Wrong;
+use crate::commands::CommandError;
 use crate::control::Control;
 use crate::device::{Device, Pools, RING};
 use crate::end::{End, Phase};
@@ -37,7 +37,7 @@ use datapath::packet::{LinkHeader, MacAddr, Packet};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
-use follow::Following;
+use follow::RouteFollower;
 use iproute::ip::Devices;
 use std::collections::BTreeMap;
 use std::io;
@@ -71,7 +71,7 @@ pub struct Router {
     settings: Settings,
     /// The `tc` lines that were carried out last, by device.
     queues: BTreeMap<String, Vec<String>>,
-    following: Option<Following>,
+    following: Option<RouteFollower>,
     monitor: Monitor,
     pools: Pools,
     epoll: Epoll,
@@ -181,7 +181,7 @@ impl Router {
     ///
     /// # Errors
     /// The line from 1, the line itself and what is wrong with it; nothing is changed then.
-    pub fn load(&mut self, text: &str) -> Result<(), (usize, String, Wrong)> {
+    pub fn load(&mut self, text: &str) -> Result<(), (usize, String, CommandError)> {
         let plan = Plan::read(text, &self.device_names(), self.settings.follow_kernel)?;
         self.check_queues(&plan)?;
         let now = sys::now();

@@ -1,7 +1,7 @@
 //! A file of lines in the words of `ip`, `tc` and `sysctl`, read as a whole: what is wrong in any line is
 //! said before anything is changed.
 
-use crate::commands::Wrong;
+use crate::commands::CommandError;
 use iproute::ip::neigh::{self, NeighCommand, SetVerb};
 use iproute::ip::{Ip, IpError};
 use iproute::tc;
@@ -20,7 +20,7 @@ pub struct Plan {
 }
 
 /// The line from 1, what it says, and what is wrong with it.
-type Refused = (usize, String, Wrong);
+type Refused = (usize, String, CommandError);
 
 impl Plan {
     /// Reads lines for ports of these names. Empty lines and what is behind `#` mean nothing.
@@ -46,7 +46,7 @@ impl Plan {
         command: &str,
         ports: &[String],
         follow_kernel: bool,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), CommandError> {
         let mut words = Words::new(command);
         words.accept("ip");
         let Some(first) = words.peek() else { return Ok(()) };
@@ -59,12 +59,12 @@ impl Plan {
                     _ => {
                         let column = first.column;
                         let message = "qdisc or filter is expected after tc".to_owned();
-                        return Err(Wrong { column, message });
+                        return Err(CommandError { column, message });
                     }
                 };
                 if !ports.contains(&device) {
                     let message = format!("no device \"{device}\": there are {}", ports.join(", "));
-                    return Err(Wrong { column: first.column, message });
+                    return Err(CommandError { column: first.column, message });
                 }
                 self.queues.push((device, number, command.trim().to_owned()));
             }
@@ -80,20 +80,20 @@ impl Plan {
             "sysctl" => {
                 words.next();
                 for word in words.filter(|word| !word.text.starts_with('-')) {
-                    let (name, value) = word.text.split_once('=').ok_or_else(|| Wrong {
+                    let (name, value) = word.text.split_once('=').ok_or_else(|| CommandError {
                         column: word.column,
                         message: "NAME=VALUE is expected".to_owned(),
                     })?;
                     let name = name.replace('/', ".");
                     if super::commands::is_own_sysctl(&name) {
                         super::commands::check_sysctl(&name, value)
-                            .map_err(|message| Wrong { column: word.column, message })?;
+                            .map_err(|message| CommandError { column: word.column, message })?;
                         self.sysctls.push((name, value.to_owned()));
                     } else {
                         let done = self.ip.run(&format!("sysctl {}", word.text));
                         done.map_err(|error| {
                             let wrong = of_ip(&error);
-                            Wrong { column: word.column, ..wrong }
+                            CommandError { column: word.column, ..wrong }
                         })?;
                         self.sysctls.push((name, value.to_owned()));
                     }
@@ -105,19 +105,23 @@ impl Plan {
                     && words.clone().any(|word| ports.iter().any(|port| port == word.text)) => {}
             _ if follow_kernel => {
                 let message = "routes and addresses are the kernel's here: change them by ip(8)";
-                return Err(Wrong { column: first.column, message: message.to_owned() });
+                return Err(CommandError { column: first.column, message: message.to_owned() });
             }
             "link" | "l" if words.clone().any(|word| word.text == "add") => {
                 let message =
                     format!("the router has the devices that it was given: {}", ports.join(", "));
-                return Err(Wrong { column: first.column, message });
+                return Err(CommandError { column: first.column, message });
             }
             _ => drop(self.ip.run(command).map_err(|error| of_ip(&error))?),
         }
         Ok(())
     }
 
-    fn neighbour(&mut self, words: &mut Words<'_>, family: Option<bool>) -> Result<(), Wrong> {
+    fn neighbour(
+        &mut self,
+        words: &mut Words<'_>,
+        family: Option<bool>,
+    ) -> Result<(), CommandError> {
         let parsed = neigh::parse(words, &self.ip.devices, family);
         self.neighbours.push(once_more(parsed.map_err(|error| of_ip(&error))?));
         Ok(())
@@ -140,13 +144,13 @@ fn once_more(command: NeighCommand) -> NeighCommand {
 }
 
 /// What `ip` says of a command.
-pub(super) fn of_ip(error: &IpError) -> Wrong {
+pub(super) fn of_ip(error: &IpError) -> CommandError {
     match error {
         IpError::Grammar(error) => error.clone().into(),
         other => {
             let text = other.to_string();
             let message = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
-            Wrong { column: 0, message }
+            CommandError { column: 0, message }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `tc` on the ports of a router.
 
 use super::{Plan, Router};
-use crate::commands::{Asked, Manner, Wrong};
+use crate::commands::{Asked, CommandError, Manner};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -11,13 +11,13 @@ use iproute::tc::{self, Device as TcDevice, FilterAction};
 use iproute::words::Words;
 use std::collections::BTreeMap;
 
-fn wrong(message: impl Into<String>) -> Wrong {
-    Wrong { column: 0, message: message.into() }
+fn wrong(message: impl Into<String>) -> CommandError {
+    CommandError { column: 0, message: message.into() }
 }
 
 impl Router {
     /// Runs all `tc` lines of a plan on ports that carry nothing, to see whether they can be.
-    pub(super) fn check_queues(&self, plan: &Plan) -> Result<(), (usize, String, Wrong)> {
+    pub(super) fn check_queues(&self, plan: &Plan) -> Result<(), (usize, String, CommandError)> {
         let mut scratch = Host::new();
         for attached in &self.ends {
             scratch
@@ -73,7 +73,7 @@ impl Router {
     }
 
     /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes something.
-    pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+    pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
         match Asked::read(command)? {
             Asked::Show { manner, device } => {
                 let only = device.map(|name| self.port(name)).transpose()?;
@@ -90,7 +90,7 @@ impl Router {
         }
     }
 
-    fn run_tc(&mut self, now: Instant, port: Port, command: &str) -> Result<String, Wrong> {
+    fn run_tc(&mut self, now: Instant, port: Port, command: &str) -> Result<String, CommandError> {
         let (device, seed) = (self.tc_device(port), self.settings.seed);
         let done = run(&mut self.host, now, port, device, seed, command);
         self.poll(now);
@@ -99,7 +99,7 @@ impl Router {
         done.map(|()| String::new())
     }
 
-    fn port(&self, name: &str) -> Result<Port, Wrong> {
+    fn port(&self, name: &str) -> Result<Port, CommandError> {
         let known = self.ends.iter().find(|attached| attached.end.device.name() == name);
         known.map(|attached| attached.port).ok_or_else(|| {
             wrong(format!("no device \"{name}\": there are {}", self.device_names().join(", ")))
@@ -136,7 +136,7 @@ fn run(
     device: TcDevice,
     seed: u64,
     command: &str,
-) -> Result<(), Wrong> {
+) -> Result<(), CommandError> {
     if Words::new(command).any(|word| word.text == "filter") {
         let parsed = tc::parse_filter(command)?;
         if matches!(parsed.outcome, FilterAction::Police(_)) {

@@ -14,7 +14,7 @@ type Control = [u64; 8];
 
 /// Of a frame that has landed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Landed {
+pub struct FrameInfo {
     /// Bytes of it, the header before it included.
     pub len: usize,
     /// It was longer than its places.
@@ -31,7 +31,7 @@ pub struct Landed {
 pub fn receive_batch<'a>(
     socket: BorrowedFd<'_>,
     places: impl Iterator<Item = [&'a mut [u8]; 3]>,
-    landed: &mut Vec<Landed>,
+    landed: &mut Vec<FrameInfo>,
 ) -> io::Result<()> {
     // SAFETY: messages and vectors are numbers and pointers, for which zero is a value.
     let (mut vectors, mut messages): ([[iovec; 3]; BATCH], [mmsghdr; BATCH]) =
@@ -60,7 +60,7 @@ pub fn receive_batch<'a>(
         libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, flags, none)
     };
     let got = done(got)? as usize;
-    landed.extend(messages[..got].iter().map(|message| Landed {
+    landed.extend(messages[..got].iter().map(|message| FrameInfo {
         len: message.msg_len as usize,
         truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
         vlan: vlan_of(&message.msg_hdr),

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// Holds programs to interfaces; they go with the process.
 #[derive(Debug)]
-pub struct Curtain {
+pub struct AttachedPrograms {
     _links: Vec<OwnedFd>,
 }
 
@@ -78,8 +78,8 @@ const DROP: [Instruction; 2] = [Instruction(0xb7, 0, 0, 2), Instruction(0x95, 0,
 ///
 /// # Errors
 /// Without `CAP_BPF` and `CAP_NET_ADMIN`; before Linux 6.6 there is no TCX.
-pub fn draw_curtain(index: i32) -> io::Result<Curtain> {
-    Ok(Curtain { _links: vec![attach_tcx(&DROP, index, BPF_TCX_INGRESS)?] })
+pub fn draw_curtain(index: i32) -> io::Result<AttachedPrograms> {
+    Ok(AttachedPrograms { _links: vec![attach_tcx(&DROP, index, BPF_TCX_INGRESS)?] })
 }
 
 /// Puts a TAP device between the kernel's own stack and an interface: what the stack sends by `interface` leaves
@@ -88,7 +88,7 @@ pub fn draw_curtain(index: i32) -> io::Result<Curtain> {
 ///
 /// # Errors
 /// As for [`draw_curtain`].
-pub fn detour(interface: i32, tap: i32) -> io::Result<Curtain> {
+pub fn detour(interface: i32, tap: i32) -> io::Result<AttachedPrograms> {
     const BPF_F_INGRESS: i32 = 1;
     const MARK: i16 = 8;
     let mark = DETOUR_MARK as i32;
@@ -116,7 +116,7 @@ pub fn detour(interface: i32, tap: i32) -> io::Result<Curtain> {
         Instruction(0x95, 0, 0, 0),
     ];
     // The way back first, and the curtain last: nothing comes twice.
-    Ok(Curtain {
+    Ok(AttachedPrograms {
         _links: vec![
             attach_tcx(&back, tap, BPF_TCX_INGRESS)?,
             attach_tcx(&redirect(tap, 0), interface, BPF_TCX_EGRESS)?,

@@ -22,8 +22,8 @@ pub use address::{addresses, set_address, set_up};
 pub use af_xdp::{
     XDP_LONGEST_MTU, XdpCopy, XdpMode, XdpProgram, XdpQueue, attach_xdp, watch_promiscuously,
 };
-pub use batch::{BATCH, Landed, receive_batch, send_batch};
-pub use bpf::{Curtain, detour, draw_curtain};
+pub use batch::{BATCH, FrameInfo, receive_batch, send_batch};
+pub use bpf::{AttachedPrograms, detour, draw_curtain};
 pub use hardware::{give_up_rights, hardware_address};
 pub use interface::{Facts, facts, facts_at, has_master, interface_name, set_mtu};
 pub use ring::ReceiveRing;

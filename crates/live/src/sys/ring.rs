@@ -1,7 +1,7 @@
 //! The receive ring of a packet socket (TPACKET_V3): blocks of memory shared with the kernel, which hands each over
 //! when it is full or a millisecond old.
 
-use super::batch::Landed;
+use super::batch::FrameInfo;
 use super::{done, set_option};
 use libc::c_void;
 use std::io;
@@ -66,7 +66,7 @@ impl ReceiveRing {
     pub fn receive(
         &mut self,
         most: usize,
-        mut take: impl FnMut(&[u8; VNET], &[u8], Landed),
+        mut take: impl FnMut(&[u8; VNET], &[u8], FrameInfo),
     ) -> usize {
         for count in 0..most {
             if self.left == 0 && !self.open_block() {
@@ -124,7 +124,7 @@ impl ReceiveRing {
     }
 
     /// The frame at `offset` (`struct tpacket3_hdr`), and how far the next is.
-    fn frame(&self) -> (usize, &[u8; VNET], &[u8], Landed) {
+    fn frame(&self) -> (usize, &[u8; VNET], &[u8], FrameInfo) {
         let at = self.offset;
         let number = |field: usize| self.number(at + field);
         let (next, kept, len, status) = (number(0), number(12), number(16), number(20));
@@ -137,7 +137,7 @@ impl ReceiveRing {
             _ => short(36),
         };
         let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
-        let landed = Landed {
+        let landed = FrameInfo {
             len: kept as usize + VNET,
             truncated: kept < len,
             vlan: tagged.then(|| (tpid, number(32) as u16)),

@@ -2,7 +2,7 @@
 
 use datapath::socket::number as n;
 
-use super::step::{Address, AddressOf, Call, End, Memory, Step, Value, Which, Wire};
+use super::step::{Address, AddressOf, Call, Descriptor, End, Memory, Step, Value, Wire};
 use super::values;
 use super::{Case, sysctls};
 use crate::draw::Draw;
@@ -92,17 +92,20 @@ fn acquaint(draw: &mut Draw, steps: &mut Vec<Step>) {
             steps.push(Step::Wait(draw.log_range(1..=1_000_000)));
         }
         if draw.percent(80) {
-            steps.push(Step::Call(server, Call::Accept(Which::Listener(0), accept_flags(draw))));
+            steps.push(Step::Call(
+                server,
+                Call::Accept(Descriptor::Listener(0), accept_flags(draw)),
+            ));
         }
     }
 }
 
 /// The descriptor that the latest `socket` has probably given: the openings so far, from 3 on.
-fn newest_of(steps: &[Step], end: End) -> Which {
+fn newest_of(steps: &[Step], end: End) -> Descriptor {
     let opened = steps.iter().filter(
         |step| matches!(step, Step::Call(at, Call::Socket(..) | Call::Accept(..)) if *at == end),
     );
-    Which::Number(2 + opened.count() as i32)
+    Descriptor::Number(2 + opened.count() as i32)
 }
 
 fn any(draw: &mut Draw, steps: &mut Vec<Step>) {
@@ -215,9 +218,9 @@ fn splice(draw: &mut Draw) -> Call {
     let len = values::length(draw).max(0);
     match draw.range(0..=3) {
         0 => Call::Splice(which(draw), which(draw), len, flags),
-        1 => Call::Splice(file(draw), Which::Pipe(index(draw)), len, flags),
-        2 => Call::Splice(stream(draw), Which::Pipe(index(draw)), len, flags),
-        _ => Call::Splice(Which::Pipe(index(draw)), stream(draw), len, flags),
+        1 => Call::Splice(file(draw), Descriptor::Pipe(index(draw)), len, flags),
+        2 => Call::Splice(stream(draw), Descriptor::Pipe(index(draw)), len, flags),
+        _ => Call::Splice(Descriptor::Pipe(index(draw)), stream(draw), len, flags),
     }
 }
 
@@ -238,7 +241,7 @@ fn fcntl(draw: &mut Draw) -> Call {
 }
 
 /// `setsockopt`: mostly with the type of value that the option has.
-fn set(draw: &mut Draw, fd: Which) -> Call {
+fn set(draw: &mut Draw, fd: Descriptor) -> Call {
     let (level, name) = values::option(draw);
     let fitting = match (level, name) {
         (n::SOL_SOCKET, n::SO_LINGER) => {
@@ -331,55 +334,55 @@ fn index(draw: &mut Draw) -> u32 {
     draw.range(0..=11) as u32
 }
 
-fn which(draw: &mut Draw) -> Which {
+fn which(draw: &mut Draw) -> Descriptor {
     match draw.range(0..=19) {
-        0 => Which::Number(values::int(draw)),
-        1 => Which::Number(draw.range(0..=20) as i32),
-        2..=3 => Which::Listener(index(draw)),
-        4..=5 => Which::Datagram(index(draw)),
-        6..=11 => Which::Stream(index(draw)),
-        _ => Which::Any(index(draw)),
+        0 => Descriptor::Number(values::int(draw)),
+        1 => Descriptor::Number(draw.range(0..=20) as i32),
+        2..=3 => Descriptor::Listener(index(draw)),
+        4..=5 => Descriptor::Datagram(index(draw)),
+        6..=11 => Descriptor::Stream(index(draw)),
+        _ => Descriptor::Any(index(draw)),
     }
 }
 
-fn stream(draw: &mut Draw) -> Which {
-    if draw.percent(85) { Which::Stream(index(draw)) } else { which(draw) }
+fn stream(draw: &mut Draw) -> Descriptor {
+    if draw.percent(85) { Descriptor::Stream(index(draw)) } else { which(draw) }
 }
 
 /// What is read from or written to.
-fn plain(draw: &mut Draw) -> Which {
+fn plain(draw: &mut Draw) -> Descriptor {
     match draw.range(0..=19) {
         0..=15 => stream(draw),
         16..=17 => file(draw),
-        _ => Which::Pipe(index(draw)),
+        _ => Descriptor::Pipe(index(draw)),
     }
 }
 
-fn socket_of(draw: &mut Draw) -> Which {
+fn socket_of(draw: &mut Draw) -> Descriptor {
     match draw.range(0..=9) {
-        0..=5 => Which::Stream(index(draw)),
-        6..=8 => Which::Datagram(index(draw)),
+        0..=5 => Descriptor::Stream(index(draw)),
+        6..=8 => Descriptor::Datagram(index(draw)),
         _ => which(draw),
     }
 }
 
-fn listener(draw: &mut Draw) -> Which {
-    if draw.percent(90) { Which::Listener(index(draw)) } else { which(draw) }
+fn listener(draw: &mut Draw) -> Descriptor {
+    if draw.percent(90) { Descriptor::Listener(index(draw)) } else { which(draw) }
 }
 
-fn file(draw: &mut Draw) -> Which {
-    if draw.percent(90) { Which::File(index(draw)) } else { which(draw) }
+fn file(draw: &mut Draw) -> Descriptor {
+    if draw.percent(90) { Descriptor::File(index(draw)) } else { which(draw) }
 }
 
-fn epoll(draw: &mut Draw) -> Which {
-    if draw.percent(90) { Which::Epoll(index(draw)) } else { which(draw) }
+fn epoll(draw: &mut Draw) -> Descriptor {
+    if draw.percent(90) { Descriptor::Epoll(index(draw)) } else { which(draw) }
 }
 
-fn some(draw: &mut Draw) -> Vec<Which> {
+fn some(draw: &mut Draw) -> Vec<Descriptor> {
     (0..draw.range(0..=3)).map(|_| which(draw)).collect()
 }
 
-fn polled(draw: &mut Draw) -> Vec<(Which, i32)> {
+fn polled(draw: &mut Draw) -> Vec<(Descriptor, i32)> {
     (0..draw.range(0..=4)).map(|_| (which(draw), values::events(draw) as i32)).collect()
 }
 

@@ -7,7 +7,7 @@ use datapath::packet::{LinkHeader, MacAddr, Packet};
 use datapath::socket::{Syscall, number};
 use datapath::units::{Duration, Instant};
 
-use super::books::Books;
+use super::books::Totals;
 use super::pings::Pings;
 use super::process::{Judge, Process};
 use super::step::Step;
@@ -25,7 +25,7 @@ pub struct Bench {
     pings: [Pings; 2],
     watches: [Watch; 2],
     wires: Wires,
-    books: Books,
+    books: Totals,
     digest: Digest,
     /// What the hosts have said since the last step.
     work: u64,
@@ -63,7 +63,7 @@ impl Bench {
             pings: <_>::default(),
             watches: <_>::default(),
             wires,
-            books: Books::default(),
+            books: Totals::default(),
             digest: Digest::default(),
             work: 0,
             is_watched: case.luck.is_multiple_of(4),

@@ -32,13 +32,13 @@ const COOKIE_SLACK: u64 = 3;
 
 /// The books of both hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Books {
+pub struct Totals {
     ways: BTreeMap<Direction, Account>,
     /// Datagrams that were sent, by the sender's port and their length.
     datagrams: BTreeSet<(u16, u64)>,
 }
 
-impl Books {
+impl Totals {
     /// A connection was begun.
     pub fn begins(&mut self, way: Direction) {
         self.ways.entry(way).or_default().begun += 1;

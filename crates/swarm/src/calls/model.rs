@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datapath::socket::{Errno, Fd};
 
-use super::step::Which;
+use super::step::Descriptor;
 
 /// An open descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,25 +145,25 @@ impl Model {
     }
 
     /// The number that is meant; one that is not open if there is none of the kind.
-    pub fn choose(&self, which: Which) -> Fd {
+    pub fn choose(&self, which: Descriptor) -> Fd {
         let nth = |index: u32, is: fn(Kind) -> bool| {
             let open = || self.files.iter().filter(|(_, file)| is(file.kind)).map(|(fd, _)| *fd);
             let count = open().count().max(1);
             open().nth(index as usize % count).unwrap_or(NOT_OPEN)
         };
         match which {
-            Which::Number(fd) => fd,
-            Which::Any(index) => nth(index, |kind| kind != Kind::Standard),
-            Which::Stream(index) => {
+            Descriptor::Number(fd) => fd,
+            Descriptor::Any(index) => nth(index, |kind| kind != Kind::Standard),
+            Descriptor::Stream(index) => {
                 nth(index, |kind| matches!(kind, Kind::Stream(stream) if !stream.listens))
             }
-            Which::Listener(index) => {
+            Descriptor::Listener(index) => {
                 nth(index, |kind| matches!(kind, Kind::Stream(stream) if stream.listens))
             }
-            Which::Datagram(index) => nth(index, |kind| kind == Kind::Datagram),
-            Which::Pipe(index) => nth(index, |kind| kind == Kind::Pipe),
-            Which::Epoll(index) => nth(index, |kind| kind == Kind::Epoll),
-            Which::File(index) => nth(index, |kind| kind == Kind::Disk),
+            Descriptor::Datagram(index) => nth(index, |kind| kind == Kind::Datagram),
+            Descriptor::Pipe(index) => nth(index, |kind| kind == Kind::Pipe),
+            Descriptor::Epoll(index) => nth(index, |kind| kind == Kind::Epoll),
+            Descriptor::File(index) => nth(index, |kind| kind == Kind::Disk),
         }
     }
 

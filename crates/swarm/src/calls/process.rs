@@ -22,7 +22,7 @@ use datapath::socket::number::{MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC};
 use datapath::socket::{Call, Data, Errno, Fd, Return, Sockets, Syscall};
 use datapath::units::Instant;
 
-use super::books::{Books, Direction};
+use super::books::{Direction, Totals};
 use super::errnos;
 use super::model::{Kind, Model};
 use super::watch::AcceptQueue;
@@ -33,7 +33,7 @@ use about::{bytes_to_write, main_fd, stream_of, written_by};
 pub struct Judge<'a> {
     pub now: Instant,
     pub host: &'a mut Host,
-    pub books: &'a mut Books,
+    pub books: &'a mut Totals,
     pub digest: &'a mut Digest,
     /// Bytes in writes of both processes that have not returned yet.
     pub under_way: u64,

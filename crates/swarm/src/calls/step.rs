@@ -21,13 +21,13 @@ pub enum Step {
     Ping(End, bool, AddressOf, u32),
     /// What `poll` says of a descriptor is held against what a read, a write or an `accept` then
     /// gives.
-    Probe(End, Which),
+    Probe(End, Descriptor),
 }
 
 /// A descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Which {
+pub enum Descriptor {
     /// This number, whatever it stands for.
     Number(i32),
     /// The open descriptor of that place among all, counted round.
@@ -116,59 +116,64 @@ pub enum Call {
     /// `socket`: domain, type, protocol.
     Socket(i32, i32, i32),
     /// `bind`.
-    Bind(Which, Address),
+    Bind(Descriptor, Address),
     /// `listen`: backlog.
-    Listen(Which, i32),
+    Listen(Descriptor, i32),
     /// `accept4`: flags.
-    Accept(Which, i32),
+    Accept(Descriptor, i32),
     /// `connect`.
-    Connect(Which, Address),
+    Connect(Descriptor, Address),
     /// `readv`.
-    Read(Which, Memory),
+    Read(Descriptor, Memory),
     /// `writev`.
-    Write(Which, Memory),
+    Write(Descriptor, Memory),
     /// `sendmsg`: where to, memory, flags.
-    Send(Which, Address, Memory, i32),
+    Send(Descriptor, Address, Memory, i32),
     /// The same with control messages.
-    SendMessage(Which, Address, Memory, Vec<Control>, i32),
+    SendMessage(Descriptor, Address, Memory, Vec<Control>, i32),
     /// `recvmsg`: memory, flags.
-    Receive(Which, Memory, i32),
+    Receive(Descriptor, Memory, i32),
     /// `sendfile`: to, from, offset (negative: a huge one), count.
-    Sendfile(Which, Which, #[serde(with = "nothing")] Option<i64>, i64),
+    Sendfile(Descriptor, Descriptor, #[serde(with = "nothing")] Option<i64>, i64),
     /// `splice`: from, to, length, flags.
-    Splice(Which, Which, i64, i32),
+    Splice(Descriptor, Descriptor, i64, i32),
     /// `pipe`.
     Pipe,
     /// `open`: path, flags.
     Open(String, i32),
     /// `poll`: whom, for what; timeout in ms.
-    Poll(Vec<(Which, i32)>, i32),
+    Poll(Vec<(Descriptor, i32)>, i32),
     /// `select`: read, write, except, timeout in µs.
-    Select(Vec<Which>, Vec<Which>, Vec<Which>, #[serde(with = "nothing")] Option<u64>),
+    Select(
+        Vec<Descriptor>,
+        Vec<Descriptor>,
+        Vec<Descriptor>,
+        #[serde(with = "nothing")] Option<u64>,
+    ),
     /// `epoll_create`: size.
     EpollCreate(i32),
     /// `epoll_create1`: flags.
     EpollCreate1(i32),
     /// `epoll_ctl`: epoll, operation, about whom, events (`None`: a null pointer).
-    EpollCtl(Which, i32, Which, #[serde(with = "nothing")] Option<u32>),
+    EpollCtl(Descriptor, i32, Descriptor, #[serde(with = "nothing")] Option<u32>),
     /// `epoll_wait`: epoll, most events, timeout in ms.
-    EpollWait(Which, i32, i32),
+    EpollWait(Descriptor, i32, i32),
     /// `close`.
-    Close(Which),
+    Close(Descriptor),
     /// `shutdown`: how.
-    Shutdown(Which, i32),
+    Shutdown(Descriptor, i32),
     /// `fcntl`: command, argument.
-    Fcntl(Which, i32, i32),
+    Fcntl(Descriptor, i32, i32),
     /// `ioctl`: request, argument.
-    Ioctl(Which, i32, i32),
+    Ioctl(Descriptor, i32, i32),
     /// `getsockopt`: level, name, room.
-    Get(Which, i32, i32, u32),
+    Get(Descriptor, i32, i32, u32),
     /// `setsockopt`: level, name, value.
-    Set(Which, i32, i32, Value),
+    Set(Descriptor, i32, i32, Value),
     /// `getsockname`.
-    LocalName(Which),
+    LocalName(Descriptor),
     /// `getpeername`.
-    PeerName(Which),
+    PeerName(Descriptor),
 }
 
 /// What lies between the hosts, alike in both directions. Chances are in thousandths.

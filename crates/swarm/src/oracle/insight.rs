@@ -10,7 +10,7 @@ use super::tcp::{Broken, ObservedFlow, after};
 
 /// What is known of a connection at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ConnectionView {
     /// `TCP_INFO`.
     pub info: TcpInfo,
     /// `sk_sndbuf`.
@@ -21,7 +21,7 @@ pub struct Look {
 
 /// What else is known of the host.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances {
+pub struct HostView {
     /// Nothing waits in the host.
     pub quiet: bool,
     /// No sysctl has changed how losses are found, nor asks for probes of the path.
@@ -30,11 +30,11 @@ pub struct Circumstances {
     pub modern: bool,
 }
 
-fn broken(law: &'static str, look: &Look, why: &str) -> Broken {
+fn broken(law: &'static str, look: &ConnectionView, why: &str) -> Broken {
     (law, format!("{why}: {look:?}"))
 }
 
-impl Look {
+impl ConnectionView {
     /// Segments in the network (`tcp_packets_in_flight`).
     fn in_flight(&self) -> i64 {
         let info = &self.info;
@@ -69,7 +69,7 @@ impl Look {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn follows(&self, before: &Self, around: Circumstances) -> Result<(), Broken> {
+    pub fn follows(&self, before: &Self, around: HostView) -> Result<(), Broken> {
         if before.info.state != State::Established || self.info.state != State::Established {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Look {
 
     /// `DupThresh` segments SACKed beyond the first hole: it is lost (RFC 6675, RFC 8985 section 6.2),
     /// and the first retransmission waits for nothing (RFC 9937).
-    fn recovers(&self, before: &Self, around: Circumstances) -> Result<(), Broken> {
+    fn recovers(&self, before: &Self, around: HostView) -> Result<(), Broken> {
         let info = &self.info;
         let first = info.total_retrans == 0 && info.reord_seen == 0 && info.unacked > info.sacked;
         let recovering = info.ca_state >= CaState::Recovery;
@@ -128,7 +128,7 @@ impl Look {
     }
 
     /// Data, both windows and an idle device: what may go has gone.
-    fn goes_on(&self, around: Circumstances) -> Result<(), Broken> {
+    fn goes_on(&self, around: HostView) -> Result<(), Broken> {
         let info = &self.info;
         let mss = i64::from(info.snd_mss);
         let cwnd_room = (i64::from(info.snd_cwnd) - self.in_flight()) * mss;
@@ -181,8 +181,8 @@ pub fn may_follow(before: State, now: State) -> bool {
 /// # Errors
 /// The law that this breaks.
 pub fn changes_nothing(
-    before: &Look,
-    now: &Look,
+    before: &ConnectionView,
+    now: &ConnectionView,
     quoted: u32,
     flow: &ObservedFlow,
 ) -> Result<(), Broken> {
@@ -198,7 +198,11 @@ pub fn changes_nothing(
 ///
 /// # Errors
 /// The law that this breaks.
-pub fn narrows(before: &Look, now: &Look, flow: &ObservedFlow) -> Result<(), Broken> {
+pub fn narrows(
+    before: &ConnectionView,
+    now: &ConnectionView,
+    flow: &ObservedFlow,
+) -> Result<(), Broken> {
     let narrower = now.info.snd_mss < before.info.snd_mss && now.info.pmtu < before.info.pmtu;
     let whole = before.info.unacked > 0 && before.info.sacked == 0 && before.info.lost == 0;
     let calm = before.info.ca_state == CaState::Open && before.info.state == State::Established;

@@ -20,7 +20,7 @@ use sent::reach;
 
 /// What there is of a flow's connection when a segment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum There {
+pub enum Liveness {
     /// None, and there has never been one: a SYN cookie may begin it.
     Nothing,
     /// None any more: a cookie may begin another one.
@@ -37,7 +37,7 @@ pub enum There {
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// What there is of its connection.
-    pub there: There,
+    pub there: Liveness,
     /// The codepoint of its packet.
     pub ecn: u8,
     /// The time, ms.
@@ -183,7 +183,7 @@ impl ObservedFlow {
     pub fn heard(&mut self, segment: &Segment, arrival: &Arrival) {
         let plain = arrival.calm && self.is_plain(segment);
         let taken = self.may_be_taken(segment, arrival);
-        let missing = matches!(arrival.there, There::Nothing | There::Gone | There::Past);
+        let missing = matches!(arrival.there, Liveness::Nothing | Liveness::Gone | Liveness::Past);
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
         // What waits before it in a batch may have ended the connection.
         let is_stale = self.unlooked > 0 && !arrival.quiet && !self.active;
@@ -246,9 +246,9 @@ impl ObservedFlow {
             self.peer_next = end;
         }
         if segment.has(flag::ACK) {
-            let unknown = matches!(arrival.there, There::Nothing | There::Gone);
+            let unknown = matches!(arrival.there, Liveness::Nothing | Liveness::Gone);
             let returns = (unknown || may_wait) && !segment.has(flag::SYN);
-            if returns && arrival.there == There::Gone && !self.active {
+            if returns && arrival.there == Liveness::Gone && !self.active {
                 self.returns_anew();
             }
             if returns {
@@ -289,7 +289,7 @@ impl ObservedFlow {
         if segment.has(flag::RST) {
             return false;
         }
-        if !arrival.quiet || arrival.there != There::Living || segment.has(flag::SYN) {
+        if !arrival.quiet || arrival.there != Liveness::Living || segment.has(flag::SYN) {
             return true;
         }
         // What an ACK lets the host send opens the window for the data that comes with it.
@@ -303,7 +303,7 @@ impl ObservedFlow {
     /// RFC 7323 section 4.3: what is echoed came with a segment that did not lie beyond a hole
     /// (`tcp_replace_ts_recent`).
     fn may_be_echoed(&self, segment: &Segment, arrival: &Arrival) -> bool {
-        arrival.there != There::Living
+        arrival.there != Liveness::Living
             || segment.has(flag::SYN)
             || self.is_guessed()
             || self.host_ack.is_none_or(|ack| !after(segment.seq, reach(&self.arrived, ack)))

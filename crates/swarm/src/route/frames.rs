@@ -10,7 +10,7 @@ use crate::draw::Draw;
 
 /// A packet that begins with its IP header, and its flow.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct BuiltPacket {
     /// All of it.
     pub bytes: Vec<u8>,
     /// What a hash may read of it.
@@ -43,7 +43,7 @@ struct Payload {
 }
 
 /// A packet with up to three tunnels around it.
-pub fn any_packet(src: IpAddr, dst: IpAddr, draw: &mut Draw) -> Made {
+pub fn any_packet(src: IpAddr, dst: IpAddr, draw: &mut Draw) -> BuiltPacket {
     let chain = chain(src, dst, 3, draw);
     let Chain { fields, first, fragment, dont_fragment, .. } = chain;
     // A flow label of zero is none: that of a header further out stays.
@@ -55,7 +55,7 @@ pub fn any_packet(src: IpAddr, dst: IpAddr, draw: &mut Draw) -> Made {
         dont_fragment: dont_fragment && !fragment,
         from_packet: true,
     };
-    Made { bytes: chain.bytes, flow }
+    BuiltPacket { bytes: chain.bytes, flow }
 }
 
 fn chain(src: IpAddr, dst: IpAddr, depth: u32, draw: &mut Draw) -> Chain {

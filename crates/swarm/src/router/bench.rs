@@ -13,9 +13,10 @@ use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
 use super::frames::{
-    Datagram, EVERYBODY, Mac, Said, address, address_behind, arp, discovery, read, solicited_node,
+    Datagram, EVERYBODY, FrameContent, Mac, address, address_behind, arp, discovery, read,
+    solicited_node,
 };
-use super::{Case, Step, Whose};
+use super::{Case, Step, Target};
 use crate::case::{Digest, Stepped, Violation};
 
 /// Packets that a device takes before it gives room back.
@@ -226,7 +227,7 @@ impl<'a> Bench<'a> {
         whole.set_link(LinkHeader::Ethernet { dst: MacAddr(EVERYBODY), src: MacAddr(EVERYBODY) });
         let mut bytes = Vec::new();
         whole.emit_whole(&mut bytes);
-        if let (_, _, Said::Data { dst, number: Some(number), len, .. }) = read(&bytes)
+        if let (_, _, FrameContent::Data { dst, number: Some(number), len, .. }) = read(&bytes)
             && let Some(track) = self.tracks.get_mut(&number).filter(|it| it.dst == dst)
         {
             track.dropped += len;
@@ -263,13 +264,13 @@ impl<'a> Bench<'a> {
             self.fail("frames", format!("{port:?} sends as {src:x?}"));
         }
         match said {
-            Said::Asks(target) => self.is_asked(port, target),
-            Said::Answers(target) => self.answers_for(port, target),
-            Said::Data { dst: to, number: Some(number), len, ttl } => {
+            FrameContent::Asks(target) => self.is_asked(port, target),
+            FrameContent::Answers(target) => self.answers_for(port, target),
+            FrameContent::Data { dst: to, number: Some(number), len, ttl } => {
                 self.goes_on(port, dst, number, (to, len, ttl));
             }
-            Said::Error(number) => self.is_told(port, dst, number),
-            Said::Data { number: None, .. } | Said::Other => {}
+            FrameContent::Error(number) => self.is_told(port, dst, number),
+            FrameContent::Data { number: None, .. } | FrameContent::Other => {}
         }
     }
 
@@ -346,7 +347,7 @@ impl<'a> Bench<'a> {
         let src = address(from[0], from[1] + 1, *ipv6);
         let packet = Datagram { src, dst, ttl: *ttl, number, size: *size, whole: *whole };
         if !self.ports[usize::from(from[0])].down {
-            let may_go = *whose == Whose::Ours && *ttl > 1;
+            let may_go = *whose == Target::Ours && *ttl > 1;
             let len = 8 + u32::from(*size);
             let port = to[0].into();
             let counts = (0, 0, 0);
@@ -356,9 +357,9 @@ impl<'a> Bench<'a> {
             self.tracks.insert(number, track);
         }
         let dst_mac = match whose {
-            Whose::Ours => ours(from[0]),
-            Whose::Others => [2, 9, 9, 9, 9, 9],
-            Whose::Everybodys => EVERYBODY,
+            Target::Ours => ours(from[0]),
+            Target::Others => [2, 9, 9, 9, 9, 9],
+            Target::Everybodys => EVERYBODY,
         };
         let frame = packet.frame(dst_mac, self.mac(*from));
         self.comes(from[0].into(), &frame);

@@ -143,7 +143,7 @@ pub fn solicited_node(target: Ipv6Addr) -> (Mac, IpAddr) {
 
 /// What a frame of the router's says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum FrameContent {
     /// It asks who has an address.
     Asks(IpAddr),
     /// It answers for an address.
@@ -166,7 +166,7 @@ pub enum Said {
 }
 
 /// Reads a frame: whom it is for, who it is from, what it says.
-pub fn read(frame: &[u8]) -> (Mac, Mac, Said) {
+pub fn read(frame: &[u8]) -> (Mac, Mac, FrameContent) {
     // What is too short for what it says to be is read as if zeroes followed.
     let frame = &[frame, &[0; 128]].concat();
     let mac = |at: usize| <Mac>::try_from(&frame[at..at + 6]).expect("six bytes");
@@ -176,11 +176,11 @@ pub fn read(frame: &[u8]) -> (Mac, Mac, Said) {
             let ip = |at: usize| {
                 IpAddr::from(<[u8; 4]>::try_from(&rest[at..at + 4]).expect("four bytes"))
             };
-            if rest[7] == 1 { Said::Asks(ip(24)) } else { Said::Answers(ip(14)) }
+            if rest[7] == 1 { FrameContent::Asks(ip(24)) } else { FrameContent::Answers(ip(14)) }
         }
         0x0800 => read_v4(rest),
         0x86dd => read_v6(rest),
-        _ => Said::Other,
+        _ => FrameContent::Other,
     };
     (mac(0), mac(6), said)
 }
@@ -189,26 +189,28 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn read_v4(ip: &[u8]) -> Said {
+fn read_v4(ip: &[u8]) -> FrameContent {
     let len = u32::from(word(ip, 2)).saturating_sub(20);
     let dst = IpAddr::from(<[u8; 4]>::try_from(&ip[16..20]).expect("four bytes"));
     match ip[9] {
-        17 => Said::Data { dst, number: Some(word(ip, 4)), len, ttl: ip[8] },
+        17 => FrameContent::Data { dst, number: Some(word(ip, 4)), len, ttl: ip[8] },
         // Unreachable and time exceeded, behind which the header that they are about stands.
-        1 if matches!(ip[20], 3 | 11) => Said::Error(word(ip, 20 + 8 + 4)),
-        _ => Said::Other,
+        1 if matches!(ip[20], 3 | 11) => FrameContent::Error(word(ip, 20 + 8 + 4)),
+        _ => FrameContent::Other,
     }
 }
 
-fn read_v6(ip: &[u8]) -> Said {
+fn read_v6(ip: &[u8]) -> FrameContent {
     let len = word(ip, 4).into();
     let address =
         |at: usize| IpAddr::from(<[u8; 16]>::try_from(&ip[at..at + 16]).expect("sixteen bytes"));
     match (ip[6], ip.get(40)) {
-        (17, _) => Said::Data { dst: address(24), number: Some(word(ip, 40)), len, ttl: ip[7] },
-        (58, Some(135)) => Said::Asks(address(48)),
-        (58, Some(136)) => Said::Answers(address(48)),
-        (58, Some(1..=3)) => Said::Error(word(ip, 40 + 8 + 40)),
-        _ => Said::Other,
+        (17, _) => {
+            FrameContent::Data { dst: address(24), number: Some(word(ip, 40)), len, ttl: ip[7] }
+        }
+        (58, Some(135)) => FrameContent::Asks(address(48)),
+        (58, Some(136)) => FrameContent::Answers(address(48)),
+        (58, Some(1..=3)) => FrameContent::Error(word(ip, 40 + 8 + 40)),
+        _ => FrameContent::Other,
     }
 }

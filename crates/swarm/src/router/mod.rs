@@ -5,7 +5,7 @@ mod bench;
 mod frames;
 mod steps;
 
-pub use steps::{Machine, Step, Whose};
+pub use steps::{Machine, Step, Target};
 
 use serde::{Deserialize, Serialize};
 

@@ -17,7 +17,7 @@ pub struct Machine {
 
 /// Whom a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Whose {
+pub enum Target {
     /// The router's own hardware address.
     Ours,
     /// That of somebody else, which the device hears as well.
@@ -51,7 +51,7 @@ pub enum Step {
         /// It must not be cut (IPv4).
         whole: bool,
         /// The frame is for.
-        whose: Whose,
+        whose: Target,
     },
     /// A machine begins to answer, or ceases to.
     Answers {
@@ -159,9 +159,9 @@ impl Step {
                 ttl: *draw.weighted(&[(20, 64), (2, 2), (1, 1), (1, 0)]),
                 whole: draw.percent(30),
                 whose: *draw.weighted(&[
-                    (20, Whose::Ours),
-                    (1, Whose::Others),
-                    (1, Whose::Everybodys),
+                    (20, Target::Ours),
+                    (1, Target::Others),
+                    (1, Target::Everybodys),
                 ]),
             },
             1 => Self::Wait { us: draw.log_range(1..=60_000_000) },

@@ -12,7 +12,7 @@ use super::icmp::Icmp;
 use super::segment::{Damage, Ends, Segment, in_ip, packets, set_checksum};
 use crate::oracle::frame::{self, Content, Options, flag, sum};
 use crate::oracle::insight;
-use crate::oracle::tcp::{Arrival, Broken, ObservedFlow, There};
+use crate::oracle::tcp::{Arrival, Broken, Liveness, ObservedFlow};
 
 impl Bench {
     pub(super) fn ends(&self) -> Ends<'static> {
@@ -184,16 +184,16 @@ impl Bench {
     }
 
     /// What there is of a flow's connection.
-    pub(super) fn there(&mut self, at: usize) -> There {
+    pub(super) fn there(&mut self, at: usize) -> Liveness {
         match self.state_of(at) {
-            Some(State::Close) | None if self.flows[at].had_connection => There::Gone,
-            Some(State::Close) | None => There::Nothing,
+            Some(State::Close) | None if self.flows[at].had_connection => Liveness::Gone,
+            Some(State::Close) | None => Liveness::Nothing,
             Some(state) => {
                 self.flows[at].lives();
                 match state {
-                    State::TimeWait => There::Past,
-                    State::FinWait2 => There::Waiting,
-                    _ => There::Living,
+                    State::TimeWait => Liveness::Past,
+                    State::FinWait2 => Liveness::Waiting,
+                    _ => Liveness::Living,
                 }
             }
         }

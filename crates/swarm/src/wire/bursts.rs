@@ -4,13 +4,13 @@ use datapath::socket::number;
 
 use super::Step;
 use super::calls::Call;
-use super::drawing::{Temper, honest, syn, wait};
-use super::segment::{Acks, From, Segment};
+use super::drawing::{CaseTraits, honest, syn, wait};
+use super::segment::{Acks, Segment, SeqBase};
 use crate::draw::Draw;
 use crate::oracle::frame::flag;
 
 /// A SYN is answered after minutes, and another one came in between.
-pub(super) fn old_cookie(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+pub(super) fn old_cookie(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     let first = Segment { fresh: true, flags: flag::SYN, ..syn(temper) };
     steps.push(Step::Sysctl("net.ipv4.tcp_syncookies=2".to_owned()));
     steps.push(Step::Segment(first.clone()));
@@ -21,7 +21,7 @@ pub(super) fn old_cookie(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>
 }
 
 /// The peer fills the window, and goes on when it is closed, while the application reads little.
-pub(super) fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+pub(super) fn flood(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     if draw.percent(60) {
         let size = *draw.one_of(&[1, 2_000, 4_096, 20_000]);
         steps.push(Step::Call(Call::Set(0, number::SOL_SOCKET, number::SO_RCVBUF, size)));
@@ -30,7 +30,7 @@ pub(super) fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     let data =
         Segment { len, flow: 0, acks: Acks::All, ack_segments: 0, ..one_of_many(draw, temper) };
     for _ in 0..draw.log_range(3..=80) {
-        let from = *draw.weighted(&[(4, From::Next), (2, From::Acked)]);
+        let from = *draw.weighted(&[(4, SeqBase::Next), (2, SeqBase::Acked)]);
         steps.push(Step::Segment(Segment { from, seq: 0, ..data.clone() }));
         if draw.percent(5) {
             let bytes = draw.log_range(1..=4_000) as u32;
@@ -44,12 +44,12 @@ pub(super) fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
 
 /// Pieces of what is beyond a hole, which overlap in every way; as a rule the hole is filled in the
 /// end.
-pub(super) fn scattered(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+pub(super) fn scattered(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     let unit = *draw.one_of(&[1, 10, 100, 400]);
     let span = draw.range(2..=16);
     let hole = draw.range(1..=4);
     let flow = *draw.weighted(&[(8, 0), (2, 1)]);
-    let plain = Segment { flow, from: From::Acked, ..one_of_many(draw, temper) };
+    let plain = Segment { flow, from: SeqBase::Acked, ..one_of_many(draw, temper) };
     for _ in 0..draw.range(2..=12) {
         let first = draw.range(0..=span);
         let seq = ((hole + first) * unit) as i64;
@@ -66,7 +66,7 @@ pub(super) fn scattered(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>)
 }
 
 /// What a peer would send, without options or an end.
-fn one_of_many(draw: &mut Draw, temper: &Temper) -> Segment {
+fn one_of_many(draw: &mut Draw, temper: &CaseTraits) -> Segment {
     let segment = honest(draw, temper);
     Segment { options: Vec::new(), flags: segment.flags & !flag::FIN, ..segment }
 }

@@ -5,14 +5,14 @@ use datapath::socket::number;
 use super::bursts;
 use super::calls::Call;
 use super::icmp::Icmp;
-use super::segment::{Acks, Block, Choice, Damage, From, Pieces, Segment, Stamps};
+use super::segment::{Acks, Block, Choice, Damage, Pieces, Segment, SeqBase, Stamps};
 use super::words::{option, sysctl};
 use super::{Case, Setup, Step};
 use crate::draw::Draw;
 use crate::oracle::frame::flag;
 
 /// What a case is like: some are a transfer with a few oddities, some are chaos.
-pub(super) struct Temper {
+pub(super) struct CaseTraits {
     /// Of a hundred segments of the peer, so many are as they should be.
     honest: u64,
     /// Of a hundred honest segments, so many carry data.
@@ -61,7 +61,7 @@ pub(super) fn case(draw: &mut Draw) -> Case {
     Case { host, steps }
 }
 
-fn temper(draw: &mut Draw) -> Temper {
+fn temper(draw: &mut Draw) -> CaseTraits {
     let ace_used = draw.percent(20);
     let mut syn = Vec::new();
     if draw.percent(85) {
@@ -73,7 +73,7 @@ fn temper(draw: &mut Draw) -> Temper {
     if draw.percent(60) {
         syn.push(Choice::Scale(*draw.one_of(&[0, 7, 1, 14, 15, 255])));
     }
-    Temper {
+    CaseTraits {
         honest: *draw.one_of(&[10, 50, 80, 95]),
         data: draw.range(5..=95),
         partial: *draw.one_of(&[10, 40, 80]),
@@ -93,7 +93,7 @@ fn temper(draw: &mut Draw) -> Temper {
     }
 }
 
-fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
+fn setup(draw: &mut Draw, temper: &CaseTraits) -> Setup {
     let profiles = [(4, "linux-7.x"), (3, "linux-6.18"), (3, "linux-6.1"), (3, "linux-2.6.22")];
     let offloads = [("gso", 60), ("tso", 40), ("gro", 25), ("orphans", 50)];
     let offloads = offloads.into_iter().filter(|(_, percent)| draw.percent(*percent));
@@ -125,7 +125,7 @@ fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
 }
 
 /// A listener or a connection, and mostly a handshake.
-fn begin(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+fn begin(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     steps.push(Step::Call(Call::Socket));
     if temper.signed {
         steps.push(Step::Call(Call::Key(0)));
@@ -144,7 +144,7 @@ fn begin(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-fn passive_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+fn passive_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     let syn = Segment {
         fresh: true,
         flags: flag::SYN | if draw.percent(30) { temper.ace | 0xc0 } else { 0 },
@@ -165,7 +165,7 @@ fn passive_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+fn active_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     let connect = if draw.percent(20) {
         Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
     } else {
@@ -183,7 +183,7 @@ fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-pub(super) fn syn(temper: &Temper) -> Segment {
+pub(super) fn syn(temper: &CaseTraits) -> Segment {
     Segment {
         window: temper.window,
         options: temper.syn.clone(),
@@ -194,7 +194,7 @@ pub(super) fn syn(temper: &Temper) -> Segment {
 }
 
 /// One more thing, or a few that belong together.
-fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+fn any(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     match draw.range(0..=99) {
         0..=49 => steps.push(Step::Segment(peer(draw, temper))),
         50..=72 => steps.push(Step::Call(call(draw))),
@@ -230,7 +230,7 @@ pub(super) fn wait(draw: &mut Draw) -> u64 {
 }
 
 /// A segment of the peer.
-fn peer(draw: &mut Draw, temper: &Temper) -> Segment {
+fn peer(draw: &mut Draw, temper: &CaseTraits) -> Segment {
     let mut segment = honest(draw, temper);
     if draw.percent(temper.honest) {
         return segment;
@@ -242,7 +242,7 @@ fn peer(draw: &mut Draw, temper: &Temper) -> Segment {
 }
 
 /// What a peer would send.
-pub(super) fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
+pub(super) fn honest(draw: &mut Draw, temper: &CaseTraits) -> Segment {
     let mut segment = Segment {
         flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
         flags: flag::ACK | temper.ace,
@@ -255,7 +255,7 @@ pub(super) fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
         segment.len = temper.len;
         match draw.range(0..=9) {
             0 => segment.seq = i64::from(temper.len),
-            1 => segment.from = From::Acked,
+            1 => segment.from = SeqBase::Acked,
             _ => {}
         }
     }
@@ -274,7 +274,7 @@ pub(super) fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
 }
 
 /// Explicit congestion notification, as temper has it.
-fn mark(draw: &mut Draw, temper: &Temper, segment: &mut Segment) {
+fn mark(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
     if temper.marks > 0 && segment.len > 0 {
         segment.ecn = if draw.percent(temper.marks) { 3 } else { 2 };
     }
@@ -311,11 +311,12 @@ fn skew(draw: &mut Draw) -> i64 {
 }
 
 /// Makes one thing about a segment odd.
-fn spoil(draw: &mut Draw, temper: &Temper, segment: &mut Segment) {
+fn spoil(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
     match draw.range(0..=21) {
         0 => segment.seq = skew(draw),
         1 => {
-            segment.from = *draw.one_of(&[From::Acked, From::Acked, From::Edge, From::Zero]);
+            segment.from =
+                *draw.one_of(&[SeqBase::Acked, SeqBase::Acked, SeqBase::Edge, SeqBase::Zero]);
             segment.len = if draw.percent(50) { segment.len.max(1) } else { segment.len };
         }
         2 => segment.ack = skew(draw),
@@ -392,7 +393,7 @@ fn damage(draw: &mut Draw) -> Damage {
     }
 }
 
-fn icmp(draw: &mut Draw, temper: &Temper) -> Icmp {
+fn icmp(draw: &mut Draw, temper: &CaseTraits) -> Icmp {
     let (kind, code) = if temper.ipv6 {
         *draw.one_of(&[(2, 0), (2, 0), (1, 0), (1, 1), (1, 4), (3, 0), (4, 1)])
     } else {

@@ -9,7 +9,7 @@ use datapath::units::Duration;
 use super::Setup;
 use super::bench::Bench;
 use super::calls::Call;
-use super::segment::{Acks, From, Segment, Stamps};
+use super::segment::{Acks, Segment, SeqBase, Stamps};
 use crate::oracle::frame::flag;
 use crate::oracle::tcp::{Broken, ObservedFlow, after};
 
@@ -47,7 +47,7 @@ pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
 }
 
 /// A flow whose connection can deliver what was written.
-struct Alive {
+struct LiveFlow {
     at: usize,
     /// How many segments it has sent so far.
     segments: u64,
@@ -57,7 +57,7 @@ struct Alive {
     is_weary: bool,
 }
 
-fn alive(bench: &Bench) -> Vec<Alive> {
+fn alive(bench: &Bench) -> Vec<LiveFlow> {
     let can_send = |at: &usize| {
         let state = bench.state_of(*at);
         state.is_some_and(|it| it.is_synchronized() && it != State::TimeWait)
@@ -65,7 +65,7 @@ fn alive(bench: &Bench) -> Vec<Alive> {
     let flows = (0..bench.flows.len()).filter(can_send);
     let alive = |at| {
         let is_weary = is_weary(bench, at)?;
-        Some(Alive { at, segments: bench.flows[at].segments, is_weary })
+        Some(LiveFlow { at, segments: bench.flows[at].segments, is_weary })
     };
     flows.filter_map(alive).collect()
 }
@@ -84,7 +84,7 @@ fn is_weary(bench: &Bench, at: usize) -> Option<bool> {
 
 /// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
 /// more happened.
-fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [Alive]) -> Result<bool, Broken> {
+fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [LiveFlow]) -> Result<bool, Broken> {
     let mut idle = Duration::ZERO;
     let mut so_far = progress(bench);
     for _ in 0..MAX_TURNS {
@@ -138,7 +138,7 @@ fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), Broken> {
     let mut answer = ack(bench, at, window);
     let Some(host_ack) = flow.host_ack else {
         answer.flags |= flag::SYN;
-        answer.from = From::Next;
+        answer.from = SeqBase::Next;
         return bench.segment(&answer);
     };
     let missing = flow.peer_next.wrapping_sub(host_ack);
@@ -147,7 +147,7 @@ fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), Broken> {
     }
     answer.len = missing.min(MAX_FILL).min(flow.host_window.into()) as u16;
     bench.segment(&answer)?;
-    bench.segment(&Segment { len: 0, from: From::Next, ..answer })
+    bench.segment(&Segment { len: 0, from: SeqBase::Next, ..answer })
 }
 
 /// An ACK of all that came, signed where the host wants that by now, whatever it has sent so far.
@@ -157,7 +157,7 @@ fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
     Segment {
         flow: (bench.flows.len() - 1 - at) as u16,
         flags: flag::ACK,
-        from: From::Acked,
+        from: SeqBase::Acked,
         acks: Acks::All,
         window,
         stamps: Some(Stamps::default()),
@@ -220,7 +220,7 @@ fn close_all(bench: &mut Bench) -> Result<(), Broken> {
 }
 
 /// What was written has arrived, or a reset has told the peer that it will not.
-fn check_delivered(bench: &Bench, before: &Alive) -> Result<(), Broken> {
+fn check_delivered(bench: &Bench, before: &LiveFlow) -> Result<(), Broken> {
     let at = before.at;
     let flow = &bench.flows[at];
     let Some(out) = flow.present().filter(|_| !flow.reset) else { return Ok(()) };

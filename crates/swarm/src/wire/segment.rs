@@ -18,7 +18,7 @@ pub struct Segment {
     /// Flags as in the header, AE included.
     pub flags: u16,
     /// What the sequence number is relative to.
-    pub from: From,
+    pub from: SeqBase,
     /// The sequence number less that.
     pub seq: i64,
     /// Payload bytes.
@@ -49,7 +49,7 @@ pub struct Segment {
 
 /// What a sequence number is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum From {
+pub enum SeqBase {
     /// Just past the highest number that the peer has sent.
     #[default]
     Next,
@@ -207,10 +207,10 @@ impl Segment {
 
     fn number(&self, flow: &ObservedFlow) -> u32 {
         let base = match self.from {
-            From::Next => flow.peer_next,
-            From::Acked => flow.host_ack.unwrap_or(flow.peer_next),
-            From::Zero => 0,
-            From::Edge => flow.edge(),
+            SeqBase::Next => flow.peer_next,
+            SeqBase::Acked => flow.host_ack.unwrap_or(flow.peer_next),
+            SeqBase::Zero => 0,
+            SeqBase::Edge => flow.edge(),
         };
         base.wrapping_add(self.seq as u32)
     }

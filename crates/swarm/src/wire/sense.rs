@@ -6,7 +6,7 @@ use datapath::tcp::state::State;
 
 use super::bench::Bench;
 use super::calls::Call;
-use crate::oracle::insight::{Circumstances, Look, may_follow};
+use crate::oracle::insight::{ConnectionView, HostView, may_follow};
 use crate::oracle::tcp::Broken;
 
 /// `MAX_SYNCOOKIE_AGE`, ms.
@@ -16,10 +16,10 @@ const JOINED: u32 = 16 << 10;
 
 impl Bench {
     /// What there is to be known of a flow's connection.
-    pub(super) fn look(&self, at: usize) -> Option<Look> {
+    pub(super) fn look(&self, at: usize) -> Option<ConnectionView> {
         let found = self.connection(at)?;
         let (sndbuf, wmem_queued) = (found.sndbuf(), found.wmem_queued());
-        Some(Look { info: found.info(self.now), sndbuf, wmem_queued })
+        Some(ConnectionView { info: found.info(self.now), sndbuf, wmem_queued })
     }
 
     /// A flow's connection, unless it is closed.
@@ -35,7 +35,7 @@ impl Bench {
     pub(super) fn check_sense(
         &self,
         at: usize,
-        before: Option<&Look>,
+        before: Option<&ConnectionView>,
         once: bool,
     ) -> Result<(), Broken> {
         let (Some(before), Some(now)) = (before, self.look(at)) else { return Ok(()) };
@@ -50,7 +50,7 @@ impl Bench {
         }
         // Of another route's MTU a connection hears with its next packet.
         let by_default = self.by_default && self.one_mtu;
-        let around = Circumstances { quiet, by_default, modern: self.modern };
+        let around = HostView { quiet, by_default, modern: self.modern };
         if once { now.follows(before, around) } else { Ok(()) }
     }
 
@@ -141,7 +141,7 @@ impl Bench {
             let Some(tcp) = self.host.tcp_connection(id) else { continue };
             let info = tcp.info(self.now);
             let (sndbuf, wmem_queued) = (tcp.sndbuf(), tcp.wmem_queued());
-            let look = Look { info, sndbuf, wmem_queued };
+            let look = ConnectionView { info, sndbuf, wmem_queued };
             let open = matches!(info.state, State::Established | State::CloseWait);
             let freed = info.bytes_acked > acked && info.last_ack_recv == 0;
             if open && freed && look.has_space(JOINED) {

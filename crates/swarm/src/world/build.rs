@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use super::ledger::Ledger;
 use super::plan::{App, Case, Direction, Flow, Node, Offload, Options, Wire};
-use super::talk::Talk;
+use super::talk::PeerApp;
 
 /// A world with handles on what is judged.
 pub struct Built {
@@ -425,7 +425,7 @@ fn applications(
     match &flow.app {
         App::Talk { client: asks, server: answers, count, fast_open, backlog, .. } => {
             let early = (*count, *fast_open);
-            let asks = Talk::client(
+            let asks = PeerApp::client(
                 (local, remote),
                 client,
                 asks.clone(),
@@ -434,7 +434,7 @@ fn applications(
             );
             let room = (*backlog, flow.server.fastopen);
             let answers =
-                Talk::server(remote, server, answers.clone(), room, (to, index, ledger.clone()));
+                PeerApp::server(remote, server, answers.clone(), room, (to, index, ledger.clone()));
             (Box::new(asks), Some(Box::new(answers)))
         }
         App::Send { bytes, chunk, gap_us, on_off_us: [on, off], pause: [at, span] } => {

@@ -30,7 +30,7 @@ impl Size {
 }
 
 /// Which kinds of impairment a world has, and the bounds of its sizes.
-struct Mood {
+struct WorldTraits {
     size: Size,
     /// Links lose, damage, double and delay.
     troubled: bool,
@@ -71,11 +71,11 @@ pub fn case(draw: &mut Draw, size: Size) -> Case {
     Case { seed, heal_us: mood.heal_us, second, late_us, stops_us, nodes, wires, flows, changes }
 }
 
-fn mood(draw: &mut Draw, size: Size) -> Mood {
+fn mood(draw: &mut Draw, size: Size) -> WorldTraits {
     let heal_us = draw.log_range(100_000..=size.heal_us);
     let ipv6 = draw.percent(30);
     let small_mtus = draw.percent(25);
-    Mood {
+    WorldTraits {
         size,
         troubled: draw.percent(60),
         queues: draw.percent(60),
@@ -92,7 +92,7 @@ fn mood(draw: &mut Draw, size: Size) -> Mood {
 }
 
 /// Routers first, then hosts.
-fn nodes(draw: &mut Draw, mood: &Mood) -> Vec<Node> {
+fn nodes(draw: &mut Draw, mood: &WorldTraits) -> Vec<Node> {
     let routers = *draw.weighted(&[(3, 0), (4, 1), (3, 2), (2, 3)]);
     let hosts = if routers == 0 { 2 } else { draw.log_range(2..=8) };
     let profiles = if draw.percent(70) {
@@ -127,7 +127,7 @@ fn nodes(draw: &mut Draw, mood: &Mood) -> Vec<Node> {
 }
 
 /// Routers in a chain, several wires between some; each host at a router, a few at two.
-fn wires(draw: &mut Draw, mood: &Mood, nodes: &[Node]) -> Vec<Wire> {
+fn wires(draw: &mut Draw, mood: &WorldTraits, nodes: &[Node]) -> Vec<Wire> {
     let routers = nodes.iter().filter(|node| node.router).count();
     let mut wires = Vec::new();
     if routers == 0 {
@@ -165,7 +165,7 @@ fn wires(draw: &mut Draw, mood: &Mood, nodes: &[Node]) -> Vec<Wire> {
 /// No packet is larger.
 const LARGEST_MTU: u32 = 65_535;
 
-fn wire(draw: &mut Draw, mood: &Mood, ends: [usize; 2]) -> Wire {
+fn wire(draw: &mut Draw, mood: &WorldTraits, ends: [usize; 2]) -> Wire {
     let mtu = match draw.range(0..=9) {
         0..=5 => 1_500,
         6 => *draw.one_of(&[1_280, 1_400, 1_492, 2_000, 9_000, 65_535]),
@@ -186,7 +186,7 @@ fn wire(draw: &mut Draw, mood: &Mood, ends: [usize; 2]) -> Wire {
     Wire { ends, mtu: mtu.max(mood.least_mtu) as u32, veth: draw.percent(15), there, back }
 }
 
-fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
+fn direction(draw: &mut Draw, mood: &WorldTraits) -> Direction {
     let kbit = match draw.range(0..=9) {
         0..=2 => 0,
         3..=5 => *draw.one_of(&[1_000, 10_000, 100_000, 1_000_000]),
@@ -215,7 +215,7 @@ fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
 }
 
 /// Some links change their rate and delay by steps, some of them again and again.
-fn schedules(draw: &mut Draw, mood: &Mood, wires: &mut [Wire]) {
+fn schedules(draw: &mut Draw, mood: &WorldTraits, wires: &mut [Wire]) {
     for wire in wires {
         for direction in [&mut wire.there, &mut wire.back] {
             if draw.percent(50) {
@@ -233,7 +233,7 @@ fn schedules(draw: &mut Draw, mood: &Mood, wires: &mut [Wire]) {
     }
 }
 
-fn impairments(draw: &mut Draw, mood: &Mood) -> Impairments {
+fn impairments(draw: &mut Draw, mood: &WorldTraits) -> Impairments {
     let mut parts = |chance: u64, most: u64| {
         if draw.percent(chance) { draw.log_range(1..=most) } else { 0 }
     };
@@ -258,7 +258,7 @@ fn impairments(draw: &mut Draw, mood: &Mood) -> Impairments {
     }
 }
 
-fn rule(draw: &mut Draw, mood: &Mood) -> String {
+fn rule(draw: &mut Draw, mood: &WorldTraits) -> String {
     let k = draw.log_range(1..=50);
     let n = draw.log_range(1..=40);
     let from = draw.range(0..=mood.heal_us) * 1_000;
@@ -282,7 +282,7 @@ fn rule(draw: &mut Draw, mood: &Mood) -> String {
     format!("f {matches} {action}")
 }
 
-fn changes(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Change> {
+fn changes(draw: &mut Draw, mood: &WorldTraits, nodes: &[Node], wires: &[Wire]) -> Vec<Change> {
     if !mood.changing {
         return Vec::new();
     }
@@ -298,7 +298,7 @@ fn changes(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<
 
 fn change(
     draw: &mut Draw,
-    mood: &Mood,
+    mood: &WorldTraits,
     nodes: &[Node],
     wires: &[Wire],
     at_us: u64,

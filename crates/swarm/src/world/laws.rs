@@ -14,8 +14,8 @@ use sim::link::NodeId;
 use super::build::{self, micros};
 use super::ledger::Entry;
 use super::plan::{App, Node, Offload, What};
-use super::run::{HEALED_MTU, Play, ports};
-use super::wire::Witness;
+use super::run::{HEALED_MTU, WorldRun, ports};
+use super::wire::WireChecker;
 use crate::case::Violation;
 
 /// After that time no queue is so long that a round trip takes longer than a timeout.
@@ -26,7 +26,7 @@ const SOCKETS_PER_TRY: usize = 12;
 /// Headers of a datagram below the link layer, the longer ones of IPv6, bytes.
 const DATAGRAM_HEADERS: u32 = 48;
 
-impl Play<'_> {
+impl WorldRun<'_> {
     /// What must hold at every stop.
     pub(super) fn check(&self) -> Result<(), Violation> {
         self.work_is_limited()?;
@@ -82,7 +82,7 @@ impl Play<'_> {
     }
 
     /// Only a host that has taken a SYN cookie back may believe that it has bytes which never came.
-    fn cookies_skip_bytes(&self, witness: &Witness) -> Result<(), Violation> {
+    fn cookies_skip_bytes(&self, witness: &WireChecker) -> Result<(), Violation> {
         for (from, to) in &witness.skipped {
             let node = self.built.addresses.iter().position(|them| them.contains(&to.ip()));
             let host = node.map(|node| self.built.world.host(NodeId(node as u32)));
@@ -95,7 +95,7 @@ impl Play<'_> {
     }
 
     /// What was put on a link has arrived, was dropped with a reason, or is on it.
-    fn links_lose_nothing(&self, witness: &Witness) -> Result<(), Violation> {
+    fn links_lose_nothing(&self, witness: &WireChecker) -> Result<(), Violation> {
         let world = &self.built.world;
         for (id, link) in world.links() {
             let books = witness.links[id.0 as usize];
@@ -114,7 +114,7 @@ impl Play<'_> {
 
     /// What arrived at a router, or was made there, has gone on, was dropped with a reason, was for
     /// the router itself, or waits.
-    fn routers_lose_nothing(&self, witness: &Witness) -> Result<(), Violation> {
+    fn routers_lose_nothing(&self, witness: &WireChecker) -> Result<(), Violation> {
         if self.duplicates() {
             return Ok(());
         }
@@ -248,7 +248,7 @@ impl Play<'_> {
             let (kept, held) = host.frames();
             (all_kept + kept, all_held + held)
         });
-        let seen = |witness: &Rc<RefCell<Witness>>| {
+        let seen = |witness: &Rc<RefCell<WireChecker>>| {
             witness.borrow().frames.values().filter(|frame| frame.holders() > 0).count()
         };
         let left = self.witness.as_ref().map_or(0, seen);
@@ -342,7 +342,7 @@ impl Play<'_> {
     }
 
     /// The user timeout of an entry's own end, if it has one, has passed without a word of the peer.
-    fn is_in_a_hurry(&self, entry: &Entry, witness: &Witness) -> bool {
+    fn is_in_a_hurry(&self, entry: &Entry, witness: &WireChecker) -> bool {
         let flow = &self.case.flows[entry.flow];
         let options = if entry.active { &flow.client } else { &flow.server };
         let patience = Duration::from_millis(options.user_timeout_ms.into());
@@ -353,12 +353,12 @@ impl Play<'_> {
     /// A tbf cuts a super-packet into a queue that drops another packet for each piece, and tells that
     /// all were lost (`tbf_segment`), though they will leave: TCP believes to have sent nothing, and no
     /// acknowledgment of it counts (`tcp_ack`).
-    fn is_forgotten(&self, entry: &Entry, witness: &Witness) -> bool {
+    fn is_forgotten(&self, entry: &Entry, witness: &WireChecker) -> bool {
         self.says("tbf") && witness.has_forgotten(entry.local, entry.remote)
     }
 
     /// Everything was healed, queues had run empty, and what the connection tried last got through.
-    fn in_peace(&self, entry: &Entry, witness: &Witness) -> bool {
+    fn in_peace(&self, entry: &Entry, witness: &WireChecker) -> bool {
         let flow = &self.case.flows[entry.flow];
         let healed = micros(self.case.heal_us) + DRAINED_WITHIN;
         entry.failed_at > healed

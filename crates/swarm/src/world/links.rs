@@ -33,13 +33,13 @@ pub struct LinkModel {
     healed: bool,
     /// When the last bit of the latest packet leaves.
     busy_until: Instant,
-    on_the_way: VecDeque<OnTheWay>,
+    on_the_way: VecDeque<InFlight>,
 }
 
 /// A packet on a link.
 #[derive(Debug)]
-struct OnTheWay {
-    look: Look,
+struct InFlight {
+    look: PacketIdentity,
     /// When it comes at the earliest.
     due: Instant,
     /// It was put on a link on which nothing may go wrong any more.
@@ -48,7 +48,7 @@ struct OnTheWay {
 
 /// What tells packets apart, but for marks that are set on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Look {
+struct PacketIdentity {
     ends: Option<(IpAddr, IpAddr)>,
     /// Identification and fragment offset.
     piece: (u16, u16),
@@ -56,7 +56,7 @@ struct Look {
     body: Body,
 }
 
-impl Look {
+impl PacketIdentity {
     fn of(packet: &Packet) -> Self {
         let (ends, piece) = match packet.network {
             Network::Ipv4(ip) => {
@@ -187,27 +187,34 @@ impl LinkModel {
         }
         if !self.copies {
             let due = self.busy_until + self.delay;
-            self.on_the_way.push_back(OnTheWay { look: Look::of(packet), due, safe: self.healed });
+            self.on_the_way.push_back(InFlight {
+                look: PacketIdentity::of(packet),
+                due,
+                safe: self.healed,
+            });
         }
         if largest > self.mtu {
             let Self { mtu, .. } = self;
-            return Err(format!("{largest} bytes where the MTU is {mtu}: {:?}", Look::of(packet)));
+            return Err(format!(
+                "{largest} bytes where the MTU is {mtu}: {:?}",
+                PacketIdentity::of(packet)
+            ));
         }
         Ok(())
     }
 
     /// One has come to its far end.
     pub fn delivered(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
-        let look = Look::of(packet);
+        let look = PacketIdentity::of(packet);
         let mut places = self.on_the_way.iter().enumerate().filter(|(_, it)| it.look == look);
         let first = places.next().map(|(place, _)| place);
         // Of those that look the same, a later one may come first where the way has become shorter.
-        let due = |(place, it): (usize, &OnTheWay)| (it.due == now).then_some(place);
+        let due = |(place, it): (usize, &InFlight)| (it.due == now).then_some(place);
         let early = first.filter(|first| !self.ordered && self.on_the_way[*first].due > now);
         let Some(place) = early.and_then(|_| places.find_map(due)).or(first) else {
             return Ok(());
         };
-        let OnTheWay { due, .. } = self.on_the_way.remove(place).expect("just found");
+        let InFlight { due, .. } = self.on_the_way.remove(place).expect("just found");
         if self.ordered && place > 0 {
             return Err(format!("{look:?} has overtaken {:?}", self.on_the_way[0].look));
         }
@@ -219,8 +226,8 @@ impl LinkModel {
 
     /// One is gone.
     pub fn dropped(&mut self, reason: Reason, packet: &Packet) -> Result<(), String> {
-        let look = Look::of(packet);
-        let is_it = |it: &OnTheWay| it.look == look;
+        let look = PacketIdentity::of(packet);
+        let is_it = |it: &InFlight| it.look == look;
         // Chance decides when a packet is put on a link.
         let place = match reason {
             Reason::LinkLoss => self.on_the_way.iter().rposition(is_it),

@@ -216,9 +216,9 @@ pub enum App {
     /// [`crate::world::talk`]: two ends that do what they like.
     Talk {
         /// The end that connects.
-        client: Manners,
+        client: EndBehaviour,
         /// The end that accepts.
-        server: Manners,
+        server: EndBehaviour,
         /// How often it connects, one after the other.
         count: u32,
         /// The first data goes with the SYN.
@@ -299,7 +299,7 @@ pub enum App {
 /// What one end of a connection does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manners {
+pub struct EndBehaviour {
     /// Bytes that it writes.
     pub write: u64,
     /// Bytes of one write.

@@ -18,7 +18,7 @@ use super::build::{self, Built, end_of, link_of, micros};
 use super::ledger::Entry;
 use super::links;
 use super::plan::{Case, Change, Second, What, Wire};
-use super::wire::Witness;
+use super::wire::WireChecker;
 use crate::case::{Digest, Outcome, Violation};
 
 /// After everything is healed, every flow ends within this, s.
@@ -33,8 +33,8 @@ const EVENTS_OF_STEP: u64 = 10_000;
 /// Runs a case twice: stopped at many places and observed, then in one go, grouped otherwise, and
 /// unobserved; whoever has groups has two to eight threads, too. Both must see the same.
 pub fn run(case: &Case) -> Result<Outcome, Violation> {
-    let watched = Play::new(case, true).played()?;
-    let alone = Play::new(case, false).played()?;
+    let watched = WorldRun::new(case, true).played()?;
+    let alone = WorldRun::new(case, false).played()?;
     compare(&watched.seen, &alone.seen)?;
     let mut digest = Digest::default();
     watched.seen.iter().for_each(|seen| digest.add_text(seen));
@@ -57,11 +57,11 @@ fn compare(one: &[String], other: &[String]) -> Result<(), Violation> {
 }
 
 /// One run.
-pub(super) struct Play<'a> {
+pub(super) struct WorldRun<'a> {
     pub(super) case: &'a Case,
     pub(super) built: Built,
     /// Sees everything, in the run that is observed.
-    pub(super) witness: Option<Rc<RefCell<Witness>>>,
+    pub(super) witness: Option<Rc<RefCell<WireChecker>>>,
     /// How it looked at the times when both runs stop.
     seen: Vec<String>,
     /// Changes made so far.
@@ -70,7 +70,7 @@ pub(super) struct Play<'a> {
     rules: Vec<(usize, String)>,
 }
 
-impl<'a> Play<'a> {
+impl<'a> WorldRun<'a> {
     fn new(case: &'a Case, observed: bool) -> Self {
         let mut built = build::build(case);
         // One of both runs goes event by event.
@@ -312,7 +312,7 @@ const SLOWEST: Rate = Rate::from_mbit(1);
 /// The MTU of healed links.
 pub(super) const HEALED_MTU: u32 = 1_500;
 
-fn witness(case: &Case, world: &World) -> Witness {
+fn witness(case: &Case, world: &World) -> WireChecker {
     let mut owners: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
     for node in 0..world.node_count() {
         let host = world.host(NodeId(node as u32));
@@ -326,7 +326,7 @@ fn witness(case: &Case, world: &World) -> Witness {
     let planned =
         |wire: &Wire| [&wire.there, &wire.back].map(|it| links::LinkModel::new(it, wire.mtu));
     let ways = case.wires.iter().flat_map(planned).collect();
-    Witness::new(owners, case.nodes.len(), (ends, ways))
+    WireChecker::new(owners, case.nodes.len(), (ends, ways))
 }
 
 pub(super) fn ports(host: &Host) -> impl Iterator<Item = Port> + use<> {

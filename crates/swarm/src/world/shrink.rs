@@ -210,7 +210,7 @@ fn talk_of(case: &mut Case, index: usize, change: impl Fn(&mut u32, &mut bool, &
 }
 
 fn talk(index: usize, answers: bool, with: &mut Changes<'_>) {
-    let fewer: [fn(&mut super::plan::Manners); 6] = [
+    let fewer: [fn(&mut super::plan::EndBehaviour); 6] = [
         |manners| manners.write = 0,
         |manners| manners.write /= 2,
         |manners| manners.gap_us = 0,

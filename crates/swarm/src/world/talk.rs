@@ -11,14 +11,14 @@ use datapath::tcp::{Connection, Payload};
 use datapath::units::{Duration, Instant};
 
 use super::ledger::{Entry, Ledger, byte_at};
-use super::plan::{Ending, Manners, Reading};
+use super::plan::{EndBehaviour, Ending, Reading};
 
 /// One end of a flow: connects, or accepts.
 #[derive(Debug)]
-pub struct Talk {
+pub struct PeerApp {
     role: Role,
     config: TcpConfig,
-    manners: Manners,
+    manners: EndBehaviour,
     node: u32,
     flow: usize,
     ledger: Ledger,
@@ -49,12 +49,12 @@ struct Dialogue {
     over: bool,
 }
 
-impl Talk {
+impl PeerApp {
     /// The end that connects, `count` times, one after the other.
     pub fn client(
         (local, remote): (SocketAddr, SocketAddr),
         config: TcpConfig,
-        manners: Manners,
+        manners: EndBehaviour,
         (count, fast_open): (u32, bool),
         (node, flow, ledger): (u32, usize, Ledger),
     ) -> Self {
@@ -66,7 +66,7 @@ impl Talk {
     pub fn server(
         local: SocketAddr,
         config: TcpConfig,
-        manners: Manners,
+        manners: EndBehaviour,
         (backlog, fast_open): (u32, u32),
         (node, flow, ledger): (u32, usize, Ledger),
     ) -> Self {
@@ -77,7 +77,7 @@ impl Talk {
     fn new(
         role: Role,
         config: TcpConfig,
-        manners: Manners,
+        manners: EndBehaviour,
         (node, flow, ledger): (u32, usize, Ledger),
     ) -> Self {
         let (talks, report) = <_>::default();
@@ -173,7 +173,7 @@ impl Dialogue {
     fn go_on(
         &mut self,
         cx: &mut AppCx<'_>,
-        manners: &Manners,
+        manners: &EndBehaviour,
         healed: bool,
         entry: &mut Entry,
     ) -> Instant {
@@ -189,7 +189,7 @@ impl Dialogue {
     fn talk(
         &mut self,
         cx: &mut AppCx<'_>,
-        manners: &Manners,
+        manners: &EndBehaviour,
         healed: bool,
         entry: &mut Entry,
     ) -> Instant {
@@ -206,7 +206,7 @@ impl Dialogue {
     fn end_by_force(
         &mut self,
         cx: &mut AppCx<'_>,
-        manners: &Manners,
+        manners: &EndBehaviour,
         healed: bool,
         entry: &mut Entry,
     ) -> Option<Instant> {
@@ -230,7 +230,7 @@ impl Dialogue {
     fn read(
         &mut self,
         cx: &mut AppCx<'_>,
-        manners: &Manners,
+        manners: &EndBehaviour,
         healed: bool,
         entry: &mut Entry,
     ) -> Instant {
@@ -309,7 +309,7 @@ impl Dialogue {
     fn write(
         &mut self,
         cx: &mut AppCx<'_>,
-        manners: &Manners,
+        manners: &EndBehaviour,
         healed: bool,
         entry: &mut Entry,
     ) -> Instant {
@@ -333,7 +333,7 @@ impl Dialogue {
         if self.left > 0 { self.write_at } else { Instant::FAR_FUTURE }
     }
 
-    fn end(&mut self, cx: &mut AppCx<'_>, manners: &Manners, healed: bool, entry: &mut Entry) {
+    fn end(&mut self, cx: &mut AppCx<'_>, manners: &EndBehaviour, healed: bool, entry: &mut Entry) {
         let written = self.left == 0;
         if entry.eof
             && (written
@@ -367,7 +367,7 @@ fn is_connecting(cx: &AppCx<'_>, socket: SocketId) -> bool {
     cx.host.tcp_connection(socket).is_some_and(|tcp| tcp.state() == State::SynSent)
 }
 
-impl App for Talk {
+impl App for PeerApp {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         self.report.started = Some(cx.now);
         match &mut self.role {

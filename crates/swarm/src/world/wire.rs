@@ -28,7 +28,7 @@ pub struct Passed {
 struct Stream {
     /// One for each first sequence number that the sender has used: old ones come back, and SYN
     /// cookies make several before one becomes a connection.
-    lives: Vec<Life>,
+    lives: Vec<Incarnation>,
     /// TSvals that reached the receiver.
     timestamps: BTreeSet<u32>,
     /// Resets that reached the receiver.
@@ -50,7 +50,7 @@ struct Stream {
 
 /// What was sent from one first sequence number on; positions count from it.
 #[derive(Debug)]
-struct Life {
+struct Incarnation {
     isn: u32,
     /// What arrived, as ranges that do not touch.
     arrived: BTreeMap<u64, u64>,
@@ -69,7 +69,7 @@ const NOBODY: NodeId = NodeId(u32::MAX);
 /// Positions beyond this belong to another life.
 const FAR: u32 = 1 << 30;
 
-impl Life {
+impl Incarnation {
     fn new(isn: u32) -> Self {
         let (arrived, begins) = (BTreeMap::new(), BTreeSet::new());
         Self { isn, arrived, fin: None, edge: 0, acked: 0, begins }
@@ -105,7 +105,7 @@ impl Life {
 
 /// Sees everything, and objects.
 #[derive(Debug, Default)]
-pub struct Witness {
+pub struct WireChecker {
     owners: BTreeMap<IpAddr, NodeId>,
     /// The nodes at both ends of each link.
     ends: Vec<(NodeId, NodeId)>,
@@ -134,7 +134,7 @@ pub struct Witness {
     pub broken: Option<Violation>,
 }
 
-impl Witness {
+impl WireChecker {
     /// Knows whose addresses are whose, and which nodes the links join.
     pub fn new(
         owners: BTreeMap<IpAddr, NodeId>,
@@ -208,7 +208,7 @@ impl Witness {
         let cut = self.cut.contains(&(to.ip(), from.ip()));
         let mut wrong = None;
         if tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST) && !cut {
-            let acks = |life: &Life| {
+            let acks = |life: &Incarnation| {
                 let upto = life.place(tcp.ack.0);
                 upto.is_some_and(|upto| upto > 0 && life.has(0, upto)) && sacks(life, tcp)
             };
@@ -234,7 +234,7 @@ impl Witness {
             stream.syn_window = u64::from(tcp.window);
             stream.shift = u32::from(tcp.options.window_scale_plus_one).saturating_sub(1);
             if !stream.lives.iter().any(|life| life.isn == tcp.seq.0) {
-                stream.lives.push(Life::new(tcp.seq.0));
+                stream.lives.push(Incarnation::new(tcp.seq.0));
             }
         } else if !tcp.flags.contains(TcpFlags::RST)
             && let [life] = &mut stream.lives[..]
@@ -332,13 +332,13 @@ const COOKIE_SLACK: u64 = 3;
 
 /// Whether an acknowledgment is right but for what came before a segment that may have brought a SYN
 /// cookie back.
-fn begins_again(life: &Life, tcp: &Tcp) -> bool {
+fn begins_again(life: &Incarnation, tcp: &Tcp) -> bool {
     let Some(upto) = life.place(tcp.ack.0) else { return false };
     life.begins.range(..=upto).any(|begin| life.has(*begin, upto)) && sacks(life, tcp)
 }
 
 /// Whether every SACK block has arrived.
-fn sacks(life: &Life, tcp: &Tcp) -> bool {
+fn sacks(life: &Incarnation, tcp: &Tcp) -> bool {
     tcp.options.sack.as_slice().iter().all(|block| {
         let place = life.place(block.start.0).zip(life.place(block.end.0));
         place.is_some_and(|(from, to)| from < to && life.has(from, to))
@@ -374,7 +374,7 @@ fn is_damaged(packet: &Packet) -> bool {
     packet.flaws() != Flaws::default()
 }
 
-impl Observer for Witness {
+impl Observer for WireChecker {
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         let node = self.ends[link.0 as usize].0;
         let segments = u64::from(packet.segments());

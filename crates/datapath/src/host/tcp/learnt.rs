@@ -16,7 +16,7 @@ pub(super) struct Traced {
 
 /// What a host has found out about its surroundings.
 #[derive(Debug, Default)]
-pub(super) struct Learnt {
+pub(super) struct HostCache {
     /// Between which addresses no port was free; `None` since one has become so.
     pub ports_used_up: Option<(IpAddr, SocketAddr)>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.

@@ -6,7 +6,7 @@ use core::ops::Add;
 /// How often the waiters of a socket have been woken, by what for (`sk_data_ready`,
 /// `sk_write_space`). Edge-triggered readiness is a change of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Wakes {
+pub struct WakeCounts {
     /// For data, connections, ends.
     pub read: u32,
     /// For space.
@@ -15,7 +15,7 @@ pub struct Wakes {
     pub state: u32,
 }
 
-impl Wakes {
+impl WakeCounts {
     pub(in crate::host) fn count(&mut self, ready: u8) {
         self.read += u32::from(ready & SocketReady::READABLE != 0);
         self.write += u32::from(ready & SocketReady::WRITABLE != 0);
@@ -29,7 +29,7 @@ impl Wakes {
     }
 }
 
-impl Add for Wakes {
+impl Add for WakeCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

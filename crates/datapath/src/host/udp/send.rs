@@ -15,7 +15,7 @@ use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
 
 /// How a datagram goes: between whom, in packets of which size, with which header.
-pub(crate) struct Way {
+pub(crate) struct DatagramRoute {
     src: IpAddr,
     remote: SocketAddr,
     path: PathMtu,
@@ -94,7 +94,7 @@ impl Host {
         remote: SocketAddr,
         len: u32,
         cookie: &IpcmCookie,
-    ) -> Result<Way, SocketError> {
+    ) -> Result<DatagramRoute, SocketError> {
         let ipv6 = remote.is_ipv6();
         let way = self.route_to(remote.ip());
         if way == Decision::NoRoute || cookie.dont_route && self.goes_by_gateway(remote.ip()) {
@@ -132,7 +132,7 @@ impl Host {
         }
         // What fits into the device's packets is not cut, whatever `IPV6_MTU` says.
         let fits = whole_len <= device;
-        Ok(Way {
+        Ok(DatagramRoute {
             src,
             remote,
             path: if fits { PathMtu { bytes: device, ..path } } else { path },
@@ -151,12 +151,12 @@ impl Host {
         &mut self,
         now: Instant,
         id: SocketId,
-        way: &Way,
+        way: &DatagramRoute,
         body: Body,
     ) -> Result<Enqueue, SocketError> {
         let owner = self.sockets.slot(id)?;
         let socket = self.udp_socket(id)?;
-        let Way { src, remote, path, tos, ttl, priority, mark, .. } = *way;
+        let DatagramRoute { src, remote, path, tos, ttl, priority, mark, .. } = *way;
         let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv6(ip) = &mut network {

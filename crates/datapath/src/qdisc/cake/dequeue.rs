@@ -4,8 +4,8 @@ use super::Cake;
 use super::cobalt::Decision;
 use super::flows::Set;
 use super::hash::QUEUES;
-use super::pool::{Charge, Ticket};
-use super::shaper::Fate;
+use super::pool::{Charge, DetachedPacket};
+use super::shaper::ChargeKind;
 use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::reason::Reason;
@@ -85,7 +85,12 @@ impl Cake {
     /// The next packet of a tin, or `None` if the tin must be chosen again. The first look of a
     /// dequeue is at a flow that decays, if there is one: each packet sent lets one decay a bit.
     #[inline]
-    fn serve_tin(&mut self, number: usize, mut first: bool, cx: &mut Cx<'_>) -> Option<Ticket> {
+    fn serve_tin(
+        &mut self,
+        number: usize,
+        mut first: bool,
+        cx: &mut Cx<'_>,
+    ) -> Option<DetachedPacket> {
         let now = cx.now.as_nanos();
         let mode = self.config.flows;
         'flow: loop {
@@ -123,7 +128,13 @@ impl Cake {
     /// COBALT's judgement: why to drop the packet, if it is to be dropped. May mark it. The last
     /// packet of a queue is never dropped.
     #[inline]
-    fn judge(&mut self, number: usize, index: usize, ticket: &Ticket, now: u64) -> Option<Reason> {
+    fn judge(
+        &mut self,
+        number: usize,
+        index: usize,
+        ticket: &DetachedPacket,
+        now: u64,
+    ) -> Option<Reason> {
         let tin = &mut self.tins[number];
         let params = tin.params;
         let bulk_flows = if self.config.ingress { u64::from(tin.count(Set::Bulk)) } else { 0 };
@@ -152,12 +163,12 @@ impl Cake {
         number: usize,
         index: usize,
         reason: Reason,
-        ticket: Ticket,
+        ticket: DetachedPacket,
         cx: &mut Cx<'_>,
     ) {
         if self.config.ingress {
             let adjusted = self.pool.charge(&ticket).adjusted;
-            self.charge(number, adjusted, cx.now.as_nanos(), Fate::Dropped);
+            self.charge(number, adjusted, cx.now.as_nanos(), ChargeKind::Dropped);
             self.account_sent(number, index, adjusted);
         }
         let tin = &mut self.tins[number];
@@ -175,7 +186,7 @@ impl Cake {
 
     /// Counts, charges and moves to `place` a packet that leaves.
     #[inline]
-    fn send(&mut self, number: usize, ticket: Ticket, now: u64, place: &mut Packet) {
+    fn send(&mut self, number: usize, ticket: DetachedPacket, now: u64, place: &mut Packet) {
         let Charge { len, adjusted, .. } = self.pool.charge(&ticket);
         let packet = self.pool.packet(&ticket);
         let delay = now - packet.meta.enqueued_at.as_nanos();
@@ -183,7 +194,7 @@ impl Cake {
         self.stats.packets += u64::from(packet.segments());
         self.sent += 1;
         self.tins[number].delays.add(delay);
-        self.charge(number, adjusted, now, Fate::Sent);
+        self.charge(number, adjusted, now, ChargeKind::Sent);
         if self.backlog.packets == 0 {
             self.wake_for_decay(now);
         } else if self.clocks.ahead(now) {

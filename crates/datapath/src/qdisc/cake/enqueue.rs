@@ -7,9 +7,9 @@ use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, QueueId};
 use super::pool::{Charge, Hint, Waiting};
 use super::segment::{Segment, may_be_tcp};
-use super::shaper::Fate;
+use super::shaper::ChargeKind;
 use super::tin::Tin;
-use super::{AckFilter, AckJudgement, AckRule, FlowMode, GoneAck};
+use super::{AckFilter, AckJudgement, AckRule, FilteredAck, FlowMode};
 use super::{Cake, ack_filter, tins};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
@@ -170,7 +170,7 @@ impl Cake {
         self.autorate.remove_bytes(u64::from(len));
         self.account_gone(&ticket);
         if self.config.ingress {
-            self.charge(tin, adjusted, cx.now.as_nanos(), Fate::Dropped);
+            self.charge(tin, adjusted, cx.now.as_nanos(), ChargeKind::Dropped);
         }
         for judgement in judgements {
             self.log_ack(judgement);
@@ -193,7 +193,7 @@ impl Cake {
         counters.ack_drops += 1;
         self.stats.drops += 1;
         if self.config.ingress {
-            self.charge(tin, adjusted, cx.now.as_nanos(), Fate::Dropped);
+            self.charge(tin, adjusted, cx.now.as_nanos(), ChargeKind::Dropped);
         }
         cx.drop(Reason::AckFilter, packet);
     }
@@ -247,7 +247,7 @@ impl Cake {
         tin.counters.dropped += 1;
         if self.config.ingress {
             let adjusted = self.pool.charge(&ticket).adjusted;
-            self.charge(number, adjusted, now, Fate::Dropped);
+            self.charge(number, adjusted, now, ChargeKind::Dropped);
         }
         self.drop(Reason::QdiscOverlimit, ticket, cx);
         self.shrunk(number, index);
@@ -271,8 +271,8 @@ impl Backlogs for [Tin; MAX_TINS] {
 }
 
 /// What is told of an ACK that goes.
-fn gone(older: &Packet, newest: &Packet) -> Option<GoneAck> {
+fn gone(older: &Packet, newest: &Packet) -> Option<FilteredAck> {
     let flow = older.inner_flow().or_else(|| older.flow())?;
     let (ack, newest) = (Segment::of(older)?.ack, Segment::of(newest)?.ack);
-    Some(GoneAck { flow, ack, newest })
+    Some(FilteredAck { flow, ack, newest })
 }

@@ -52,8 +52,8 @@ use autorate::Autorate;
 use hash::Hasher;
 use memory::Memory;
 use overflow::{Longest, MAX_TINS};
-use pool::{Pool, Ticket};
-use shaper::{Clocks, Cost, Fate};
+use pool::{DetachedPacket, Pool};
+use shaper::{ChargeKind, Clocks, Cost};
 use std::sync::Arc;
 use tin::Tin;
 
@@ -110,12 +110,12 @@ pub struct AckJudgement {
     /// When.
     pub at: Instant,
     /// Whose ACK it was and what it acknowledged, if it goes.
-    pub gone: Option<GoneAck>,
+    pub gone: Option<FilteredAck>,
 }
 
 /// An ACK that the filter drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GoneAck {
+pub struct FilteredAck {
     /// Its addresses and ports.
     pub flow: FlowTuple,
     /// What it acknowledged.
@@ -300,7 +300,7 @@ impl Cake {
 
     /// Takes the first packet out of a queue, with all accounts.
     #[inline]
-    fn take(&mut self, tin: usize, index: usize) -> Option<Ticket> {
+    fn take(&mut self, tin: usize, index: usize) -> Option<DetachedPacket> {
         let ticket = self.tins[tin].pop(index, &mut self.pool)?;
         self.account_gone(&ticket);
         Some(ticket)
@@ -308,7 +308,7 @@ impl Cake {
 
     /// A packet waits no longer.
     #[inline]
-    fn account_gone(&mut self, ticket: &Ticket) {
+    fn account_gone(&mut self, ticket: &DetachedPacket) {
         let charge = self.pool.charge(ticket);
         self.backlog.packets -= 1;
         self.backlog.bytes -= charge.len;
@@ -316,12 +316,12 @@ impl Cake {
     }
 
     /// Counts and hands over a packet that has left its queue for good.
-    fn drop(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
+    fn drop(&mut self, reason: Reason, ticket: DetachedPacket, cx: &mut Cx<'_>) {
         self.stats.drops += 1;
         self.hand_over(reason, ticket, cx);
     }
 
-    fn hand_over(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
+    fn hand_over(&mut self, reason: Reason, ticket: DetachedPacket, cx: &mut Cx<'_>) {
         let mut packet = Packet::default();
         ticket.redeem(&mut self.pool, &mut packet);
         cx.drop(reason, packet);
@@ -329,7 +329,7 @@ impl Cake {
 
     /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).
     #[inline]
-    fn charge(&mut self, tin: usize, adjusted: u32, now: u64, fate: Fate) {
+    fn charge(&mut self, tin: usize, adjusted: u32, now: u64, fate: ChargeKind) {
         if self.cost.is_free() {
             return;
         }

@@ -87,7 +87,7 @@ pub struct Chain {
 /// and marked without being moved. It must be redeemed.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Ticket(u32);
+pub struct DetachedPacket(u32);
 
 /// A packet in three cache lines of its own.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +119,7 @@ impl Default for Chain {
     }
 }
 
-impl Ticket {
+impl DetachedPacket {
     /// Moves the packet to `place` and frees its slot in `pool`.
     #[inline]
     pub fn redeem(self, pool: &mut Pool, place: &mut Packet) {
@@ -168,7 +168,7 @@ impl Pool {
 
     /// Takes the first packet of `chain`.
     #[inline]
-    pub fn pop(&mut self, chain: &mut Chain) -> Option<Ticket> {
+    pub fn pop(&mut self, chain: &mut Chain) -> Option<DetachedPacket> {
         if chain.is_empty() {
             return None;
         }
@@ -177,26 +177,26 @@ impl Pool {
         if chain.is_empty() {
             chain.tail = NIL;
         }
-        let ticket = Ticket(slot);
+        let ticket = DetachedPacket(slot);
         chain.acks -= u32::from(self.slots[slot as usize].hint.may_be_ack());
         Some(ticket)
     }
 
     /// What the packet that `ticket` stands for is charged as.
     #[inline]
-    pub fn charge(&self, ticket: &Ticket) -> Charge {
+    pub fn charge(&self, ticket: &DetachedPacket) -> Charge {
         self.slots[ticket.0 as usize].charge
     }
 
     /// The packet that `ticket` stands for.
     #[inline]
-    pub fn packet(&self, ticket: &Ticket) -> &Packet {
+    pub fn packet(&self, ticket: &DetachedPacket) -> &Packet {
         &self.packets[ticket.0 as usize].0
     }
 
     /// The packet that `ticket` stands for, to mark.
     #[inline]
-    pub fn packet_mut(&mut self, ticket: &Ticket) -> &mut Packet {
+    pub fn packet_mut(&mut self, ticket: &DetachedPacket) -> &mut Packet {
         &mut self.packets[ticket.0 as usize].0
     }
 
@@ -239,7 +239,7 @@ impl Pool {
     }
 
     /// Takes the packet at `position` out of `chain`, which must be longer than that.
-    pub fn remove(&mut self, chain: &mut Chain, position: usize) -> Ticket {
+    pub fn remove(&mut self, chain: &mut Chain, position: usize) -> DetachedPacket {
         if position == 0 {
             return self.pop(chain).expect("the position is in the chain");
         }
@@ -252,7 +252,7 @@ impl Pool {
         if chain.tail == slot {
             chain.tail = before;
         }
-        let ticket = Ticket(slot);
+        let ticket = DetachedPacket(slot);
         chain.acks -= u32::from(self.slots[slot as usize].hint.may_be_ack());
         ticket
     }

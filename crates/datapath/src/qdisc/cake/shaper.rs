@@ -76,20 +76,20 @@ impl Clocks {
     }
 
     /// Charges a packet that takes `duration` (`cake_advance_shaper`).
-    pub fn charge(&mut self, duration: u64, fate: Fate) {
+    pub fn charge(&mut self, duration: u64, fate: ChargeKind) {
         self.next = self.next.saturating_add(duration);
         match fate {
-            Fate::Sent => {
+            ChargeKind::Sent => {
                 self.failsafe = self.failsafe.saturating_add(duration + (duration >> 1));
             }
-            Fate::Dropped => {}
+            ChargeKind::Dropped => {}
         }
     }
 }
 
 /// What became of a packet that is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ChargeKind {
     /// It takes time on the link.
     Sent,
     /// It takes the time that it would have had, but does not hold back what follows for longer.
@@ -132,7 +132,7 @@ mod tests {
     fn idleness_earns_nothing() {
         let mut clocks = Clocks::default();
         clocks.restart(1_000);
-        clocks.charge(500, Fate::Sent);
+        clocks.charge(500, ChargeKind::Sent);
         assert_eq!(clocks.opens(), 1_500);
         clocks.restart(9_000);
         assert_eq!((clocks.opens(), clocks.closed(9_000)), (9_000, false));
@@ -142,9 +142,9 @@ mod tests {
     fn drops_cannot_close_the_shaper_for_longer_than_the_failsafe() {
         let mut clocks = Clocks::default();
         clocks.restart(1_000);
-        clocks.charge(100, Fate::Sent);
+        clocks.charge(100, ChargeKind::Sent);
         for _ in 0..100 {
-            clocks.charge(100, Fate::Dropped);
+            clocks.charge(100, ChargeKind::Dropped);
         }
         assert_eq!(clocks.opens(), 1_150);
     }

@@ -5,7 +5,7 @@ use super::config::{Config, FlowMode};
 use super::draws::Draws;
 use super::ewma;
 use super::flows::{Flows, Set};
-use super::pool::{Pool, Ticket};
+use super::pool::{DetachedPacket, Pool};
 use super::shaper::{Cost, charge_tin};
 use super::tins::Class;
 use crate::units::Rate;
@@ -197,7 +197,7 @@ impl Tin {
 
     /// Takes the first packet out of queue `index`.
     #[inline]
-    pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<Ticket> {
+    pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<DetachedPacket> {
         let flow = self.flows_mut().get_mut(index);
         let ticket = pool.pop(&mut flow.chain)?;
         let len = pool.charge(&ticket).len;

@@ -10,21 +10,21 @@ pub struct Class {
     /// The tin's name in `tc -s qdisc`.
     pub name: &'static str,
     /// Share of the configured rate.
-    pub share: Share,
+    pub share: RateFraction,
     /// Deficit given to the tin in turn when the rate is unlimited.
     pub quantum: u32,
 }
 
 /// A fraction of the configured rate, computed as the kernel does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum RateFraction {
     /// rate >> n.
     Shifted(u32),
     /// 7/8 of the rate, n times.
     SevenEighths(u32),
 }
 
-impl Share {
+impl RateFraction {
     /// This share of `rate` byte/s.
     pub fn of(self, rate: u64) -> u64 {
         match self {
@@ -131,35 +131,35 @@ fn fwmark(mask: u32, mark: u32) -> u32 {
 /// DSCP class selector 7.
 const CS7: u8 = 56;
 
-const fn class(name: &'static str, share: Share, quantum: u32) -> Class {
+const fn class(name: &'static str, share: RateFraction, quantum: u32) -> Class {
     Class { name, share, quantum }
 }
 
-const BESTEFFORT: [Class; 1] = [class("Tin 0", Share::Shifted(0), 65535)];
+const BESTEFFORT: [Class; 1] = [class("Tin 0", RateFraction::Shifted(0), 65535)];
 
 const DIFFSERV3: [Class; 3] = [
-    class("Best Effort", Share::Shifted(0), 1024),
-    class("Bulk", Share::Shifted(4), 64),
-    class("Voice", Share::Shifted(2), 256),
+    class("Best Effort", RateFraction::Shifted(0), 1024),
+    class("Bulk", RateFraction::Shifted(4), 64),
+    class("Voice", RateFraction::Shifted(2), 256),
 ];
 
 const DIFFSERV4: [Class; 4] = [
-    class("Best Effort", Share::Shifted(0), 1024),
-    class("Bulk", Share::Shifted(4), 64),
-    class("Video", Share::Shifted(1), 512),
-    class("Voice", Share::Shifted(2), 256),
+    class("Best Effort", RateFraction::Shifted(0), 1024),
+    class("Bulk", RateFraction::Shifted(4), 64),
+    class("Video", RateFraction::Shifted(1), 512),
+    class("Voice", RateFraction::Shifted(2), 256),
 ];
 
 /// Precedence and diffserv8 differ only in their DSCP maps.
 const EIGHT: [Class; 8] = [
-    class("Tin 0", Share::SevenEighths(0), 256),
-    class("Tin 1", Share::SevenEighths(1), 224),
-    class("Tin 2", Share::SevenEighths(2), 196),
-    class("Tin 3", Share::SevenEighths(3), 171),
-    class("Tin 4", Share::SevenEighths(4), 149),
-    class("Tin 5", Share::SevenEighths(5), 130),
-    class("Tin 6", Share::SevenEighths(6), 113),
-    class("Tin 7", Share::SevenEighths(7), 98),
+    class("Tin 0", RateFraction::SevenEighths(0), 256),
+    class("Tin 1", RateFraction::SevenEighths(1), 224),
+    class("Tin 2", RateFraction::SevenEighths(2), 196),
+    class("Tin 3", RateFraction::SevenEighths(3), 171),
+    class("Tin 4", RateFraction::SevenEighths(4), 149),
+    class("Tin 5", RateFraction::SevenEighths(5), 130),
+    class("Tin 6", RateFraction::SevenEighths(6), 113),
+    class("Tin 7", RateFraction::SevenEighths(7), 98),
 ];
 
 #[cfg(test)]
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn shares_are_the_kernels() {
-        assert_eq!(Share::SevenEighths(2).of(45_250), 34_643);
-        assert_eq!(Share::Shifted(4).of(1_116_952), 69_809);
+        assert_eq!(RateFraction::SevenEighths(2).of(45_250), 34_643);
+        assert_eq!(RateFraction::Shifted(4).of(1_116_952), 69_809);
     }
 
     #[test]

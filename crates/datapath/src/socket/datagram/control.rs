@@ -12,7 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What a read tells of each datagram, over IPv4 and over IPv6: each is asked for apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RequestedControls {
     /// `IP_PKTINFO`, `IPV6_RECVPKTINFO`.
     pub pktinfo: [bool; 2],
     /// `IP_RECVTTL`, `IPV6_RECVHOPLIMIT`.
@@ -23,7 +23,7 @@ pub(super) struct Told {
     pub origdstaddr: [bool; 2],
 }
 
-impl Told {
+impl RequestedControls {
     /// The switch of that option.
     pub fn switch(&mut self, level: i32, name: i32) -> Option<&mut bool> {
         Some(match (level, name) {

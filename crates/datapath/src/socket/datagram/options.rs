@@ -1,7 +1,7 @@
 //! Options of UDP sockets (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
 use super::DatagramSocket;
-use super::control::Told;
+use super::control::RequestedControls;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSharing};
 use crate::packet::tos_to_priority;
 use crate::socket::Sockets;
@@ -12,7 +12,8 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::options::{
-    IPV6_MIN_MTU, Kept, LINGER_LEN, number_of_length, path_mtu_discovery, pmtu_number, told_linger,
+    IPV6_MIN_MTU, LINGER_LEN, StoredValue, number_of_length, path_mtu_discovery, pmtu_number,
+    told_linger,
 };
 use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
 use crate::units::{Duration, Instant};
@@ -43,7 +44,7 @@ pub(super) struct Settings {
     /// `SO_PEEK_OFF`: from which byte on a peek reads; below 0: from the first of the first datagram, always.
     pub peek_off: i32,
     /// What is told of what is read.
-    pub told: Told,
+    pub told: RequestedControls,
     pub v6_only: bool,
     pub reuse_address: bool,
     pub reuse_port: bool,
@@ -95,45 +96,45 @@ impl Settings {
 
 /// Options of datagram sockets that can be set and read back, and what they are before. But for five of them (`SO_DONTROUTE`,
 /// `IPV6_DONTFRAG`, `IPV6_FLOWINFO_SEND`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
-const KEPT_OF_DATAGRAMS: [((i32, i32), Kept, i64); 38] = [
-    ((SOL_SOCKET, SO_DEBUG), Kept::Switch, 0),
-    ((SOL_SOCKET, SO_DONTROUTE), Kept::Switch, 0),
-    ((SOL_SOCKET, SO_NO_CHECK), Kept::Switch, 0),
-    ((SOL_SOCKET, SO_RXQ_OVFL), Kept::Switch, 0),
-    ((SOL_SOCKET, SO_BUSY_POLL), Kept::Positive, 0),
-    ((SOL_SOCKET, SO_INCOMING_CPU), Kept::Number, -1),
-    ((SOL_SOCKET, SO_MAX_PACING_RATE), Kept::Number, -1),
-    ((SOL_SOCKET, SO_ZEROCOPY), Kept::Bit, 0),
-    ((SOL_SOCKET, SO_TIMESTAMP), Kept::Switch, 0),
-    ((SOL_SOCKET, SO_TIMESTAMPNS), Kept::Switch, 0),
-    ((SOL_IP, IP_RECVOPTS), Kept::Switch, 0),
-    ((SOL_IP, IP_RETOPTS), Kept::Switch, 0),
-    ((SOL_IP, IP_FREEBIND), Kept::Switch, 0),
-    ((SOL_IP, IP_TRANSPARENT), Kept::Switch, 0),
-    ((SOL_IP, IP_PASSSEC), Kept::Switch, 0),
-    ((SOL_IP, IP_MINTTL), Kept::Byte, 0),
-    ((SOL_IP, IP_CHECKSUM), Kept::Switch, 0),
-    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), Kept::Switch, 0),
-    ((SOL_IP, IP_RECVFRAGSIZE), Kept::Switch, 0),
-    ((SOL_IP, IP_RECVERR_RFC4884), Kept::Bit, 0),
-    ((SOL_IP, IP_MULTICAST_TTL), Kept::Hops, 1),
-    ((SOL_IP, IP_MULTICAST_LOOP), Kept::Switch, 1),
-    ((SOL_IP, IP_MULTICAST_ALL), Kept::Bit, 1),
-    ((SOL_IPV6, IPV6_FLOWINFO), Kept::Switch, 0),
-    ((SOL_IPV6, IPV6_MULTICAST_HOPS), Kept::Hops, 1),
-    ((SOL_IPV6, IPV6_MULTICAST_LOOP), Kept::Bit, 1),
-    ((SOL_IPV6, IPV6_MULTICAST_ALL), Kept::Switch, 1),
-    ((SOL_IPV6, IPV6_RECVERR_RFC4884), Kept::Bit, 0),
-    ((SOL_IPV6, IPV6_FLOWINFO_SEND), Kept::Switch, 0),
-    ((SOL_IPV6, IPV6_RECVPATHMTU), Kept::Switch, 0),
-    ((SOL_IPV6, IPV6_DONTFRAG), Kept::Switch, 0),
-    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), Kept::Switch, 1),
-    ((SOL_IPV6, IPV6_MINHOPCOUNT), Kept::Byte, 0),
-    ((SOL_IPV6, IPV6_RECVFRAGSIZE), Kept::Switch, 0),
-    ((SOL_UDP, UDP_NO_CHECK6_TX), Kept::Switch, 0),
-    ((SOL_UDP, UDP_NO_CHECK6_RX), Kept::Switch, 0),
-    ((SOL_UDP, UDP_GRO), Kept::Switch, 0),
-    ((SOL_IP, IP_LOCAL_PORT_RANGE), Kept::Number, 0),
+const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 38] = [
+    ((SOL_SOCKET, SO_DEBUG), StoredValue::Switch, 0),
+    ((SOL_SOCKET, SO_DONTROUTE), StoredValue::Switch, 0),
+    ((SOL_SOCKET, SO_NO_CHECK), StoredValue::Switch, 0),
+    ((SOL_SOCKET, SO_RXQ_OVFL), StoredValue::Switch, 0),
+    ((SOL_SOCKET, SO_BUSY_POLL), StoredValue::Positive, 0),
+    ((SOL_SOCKET, SO_INCOMING_CPU), StoredValue::Number, -1),
+    ((SOL_SOCKET, SO_MAX_PACING_RATE), StoredValue::Number, -1),
+    ((SOL_SOCKET, SO_ZEROCOPY), StoredValue::Bit, 0),
+    ((SOL_SOCKET, SO_TIMESTAMP), StoredValue::Switch, 0),
+    ((SOL_SOCKET, SO_TIMESTAMPNS), StoredValue::Switch, 0),
+    ((SOL_IP, IP_RECVOPTS), StoredValue::Switch, 0),
+    ((SOL_IP, IP_RETOPTS), StoredValue::Switch, 0),
+    ((SOL_IP, IP_FREEBIND), StoredValue::Switch, 0),
+    ((SOL_IP, IP_TRANSPARENT), StoredValue::Switch, 0),
+    ((SOL_IP, IP_PASSSEC), StoredValue::Switch, 0),
+    ((SOL_IP, IP_MINTTL), StoredValue::Byte, 0),
+    ((SOL_IP, IP_CHECKSUM), StoredValue::Switch, 0),
+    ((SOL_IP, IP_BIND_ADDRESS_NO_PORT), StoredValue::Switch, 0),
+    ((SOL_IP, IP_RECVFRAGSIZE), StoredValue::Switch, 0),
+    ((SOL_IP, IP_RECVERR_RFC4884), StoredValue::Bit, 0),
+    ((SOL_IP, IP_MULTICAST_TTL), StoredValue::Hops, 1),
+    ((SOL_IP, IP_MULTICAST_LOOP), StoredValue::Switch, 1),
+    ((SOL_IP, IP_MULTICAST_ALL), StoredValue::Bit, 1),
+    ((SOL_IPV6, IPV6_FLOWINFO), StoredValue::Switch, 0),
+    ((SOL_IPV6, IPV6_MULTICAST_HOPS), StoredValue::Hops, 1),
+    ((SOL_IPV6, IPV6_MULTICAST_LOOP), StoredValue::Bit, 1),
+    ((SOL_IPV6, IPV6_MULTICAST_ALL), StoredValue::Switch, 1),
+    ((SOL_IPV6, IPV6_RECVERR_RFC4884), StoredValue::Bit, 0),
+    ((SOL_IPV6, IPV6_FLOWINFO_SEND), StoredValue::Switch, 0),
+    ((SOL_IPV6, IPV6_RECVPATHMTU), StoredValue::Switch, 0),
+    ((SOL_IPV6, IPV6_DONTFRAG), StoredValue::Switch, 0),
+    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), StoredValue::Switch, 1),
+    ((SOL_IPV6, IPV6_MINHOPCOUNT), StoredValue::Byte, 0),
+    ((SOL_IPV6, IPV6_RECVFRAGSIZE), StoredValue::Switch, 0),
+    ((SOL_UDP, UDP_NO_CHECK6_TX), StoredValue::Switch, 0),
+    ((SOL_UDP, UDP_NO_CHECK6_RX), StoredValue::Switch, 0),
+    ((SOL_UDP, UDP_GRO), StoredValue::Switch, 0),
+    ((SOL_IP, IP_LOCAL_PORT_RANGE), StoredValue::Number, 0),
 ];
 
 /// A name of IPv6 that is another one's of IPv4: one option with two names.
@@ -184,7 +185,7 @@ impl Default for Settings {
             cork: false,
             gso_size: 0,
             peek_off: -1,
-            told: Told::default(),
+            told: RequestedControls::default(),
             v6_only: false,
             reuse_address: false,
             reuse_port: false,

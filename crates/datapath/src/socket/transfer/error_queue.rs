@@ -7,7 +7,7 @@ use crate::socket::call::Fd;
 use crate::socket::errno::Errno;
 use crate::socket::stream::Stream;
 use crate::socket::{Sockets, number};
-use crate::tcp::{ConnectError, Notice, StampKind};
+use crate::tcp::{ConnectError, ErrorQueueEntry, StampKind};
 use crate::units::Instant;
 
 impl Sockets {
@@ -26,9 +26,9 @@ impl Sockets {
             host.with_tcp(now, id, |tcp, _| tcp.take_notice()).unwrap_or_default()
         });
         let stamp = match notice.ok_or(Errno::EAGAIN)? {
-            Notice::Stamp(stamp) => stamp,
-            Notice::Icmp(told) => return Ok(error_of_connecting(stream, told, iov)),
-            Notice::ZeroCopied(range) => {
+            ErrorQueueEntry::Stamp(stamp) => stamp,
+            ErrorQueueEntry::Icmp(told) => return Ok(error_of_connecting(stream, told, iov)),
+            ErrorQueueEntry::ZeroCopied(range) => {
                 let error = ExtendedError {
                     origin: number::SO_EE_ORIGIN_ZEROCOPY as u8,
                     code: u8::from(range.copied) * number::SO_EE_CODE_ZEROCOPY_COPIED as u8,

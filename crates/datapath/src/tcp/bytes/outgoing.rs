@@ -1,6 +1,6 @@
 //! What was written and is not acknowledged.
 
-use super::store::{Found, Store};
+use super::store::{ByteLocation, Store};
 use crate::packet::seq::Seq;
 use crate::packet::{Body, FrameRef, Frames, Joined};
 
@@ -122,9 +122,9 @@ impl Outgoing {
     /// The body of a segment.
     pub fn window(&mut self, seq: Seq, len: u32, joined: &mut Joined) -> Body {
         match self.store.find(seq, len) {
-            Found::Whole(body) => body,
-            Found::Absent => Body::of_len(len),
-            Found::Apart => self.joined(seq, len, joined),
+            ByteLocation::Whole(body) => body,
+            ByteLocation::Absent => Body::of_len(len),
+            ByteLocation::Apart => self.joined(seq, len, joined),
         }
     }
 

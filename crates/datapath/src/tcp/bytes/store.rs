@@ -17,7 +17,7 @@ pub(super) struct Piece {
 }
 
 /// Where the bytes of a segment lie.
-pub(super) enum Found {
+pub(super) enum ByteLocation {
     /// In one place.
     Whole(Body),
     /// In several, or not all are there.
@@ -81,13 +81,13 @@ impl Store {
     }
 
     /// The `len` bytes from `seq` on.
-    pub fn find(&self, seq: Seq, len: u32) -> Found {
+    pub fn find(&self, seq: Seq, len: u32) -> ByteLocation {
         let end = seq + len;
         match self.pieces.get(self.index_of(seq)) {
-            Some(piece) if !piece.seq.before(end) => Found::Absent,
-            None => Found::Absent,
-            Some(piece) if piece.seq.after(seq) || piece.end().before(end) => Found::Apart,
-            Some(piece) => Found::Whole(piece.body.window(seq.bytes_since(piece.seq), len)),
+            Some(piece) if !piece.seq.before(end) => ByteLocation::Absent,
+            None => ByteLocation::Absent,
+            Some(piece) if piece.seq.after(seq) || piece.end().before(end) => ByteLocation::Apart,
+            Some(piece) => ByteLocation::Whole(piece.body.window(seq.bytes_since(piece.seq), len)),
         }
     }
 
@@ -264,9 +264,9 @@ mod tests {
                 for (at, len) in [(read, 10), (read + 50, 1), (read + 7, 100)] {
                     let there = &array[at as usize..(at + len) as usize];
                     match store.find(base + at, len) {
-                        Found::Whole(body) => prop_assert_eq!(body.bytes(), there),
-                        Found::Absent => prop_assert!(there.iter().all(|byte| *byte == 0)),
-                        Found::Apart => prop_assert!(there.iter().any(|byte| *byte != 0)),
+                        ByteLocation::Whole(body) => prop_assert_eq!(body.bytes(), there),
+                        ByteLocation::Absent => prop_assert!(there.iter().all(|byte| *byte == 0)),
+                        ByteLocation::Apart => prop_assert!(there.iter().any(|byte| *byte != 0)),
                     }
                 }
             }

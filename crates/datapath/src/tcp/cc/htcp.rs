@@ -23,7 +23,7 @@ pub struct Htcp {
     max_rtt: u32,
     /// When the window was last reduced, jiffies (`last_cong`).
     reduced: u32,
-    before: Option<Before>,
+    before: Option<UndoState>,
     /// Throughput, packets a second: lowest and highest since the reduction, the highest of the
     /// time before, and smoothed (`minB`, `maxB`, `old_maxB`, `Bi`).
     min_rate: u32,
@@ -36,7 +36,7 @@ pub struct Htcp {
 
 /// What a reduction that was wrong gives back (`undo_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Before {
+struct UndoState {
     reduced: u32,
     max_rtt: u32,
     old_max_rate: u32,
@@ -78,7 +78,7 @@ impl Htcp {
     /// A reduction begins (`htcp_reset`).
     fn note_reduction(&mut self, ack: &Ack) {
         let Self { reduced, max_rtt, old_max_rate, .. } = *self;
-        self.before = Some(Before { reduced, max_rtt, old_max_rate });
+        self.before = Some(UndoState { reduced, max_rtt, old_max_rate });
         self.reduced = ack.jiffies;
     }
 

@@ -31,12 +31,12 @@ const WAY_MAX: usize = 64;
 pub struct Rings {
     /// Where each port leads.
     far: HashMap<(NodeId, u16), (NodeId, u16)>,
-    changes: Vec<(Instant, Seen, Seen)>,
-    before: Option<Seen>,
+    changes: Vec<(Instant, RingsByRoute, RingsByRoute)>,
+    before: Option<RingsByRoute>,
 }
 
 /// Everything at one time: by node and route.
-type Seen = BTreeMap<(u32, String), Ring>;
+type RingsByRoute = BTreeMap<(u32, String), Ring>;
 
 #[derive(Debug, Default)]
 struct Ring {
@@ -88,7 +88,7 @@ impl Rings {
             .map(|name| {
                 let (node, route) = name;
                 let node = NodeId(*node);
-                let known = |seen: &Seen| seen.get(name).map_or(Json::Null, Ring::to_json);
+                let known = |seen: &RingsByRoute| seen.get(name).map_or(Json::Null, Ring::to_json);
                 let all = self.changes.iter().flat_map(|(_, before, after)| [before, after]);
                 let kind = all.chain([&end]).find_map(|seen| Some(seen.get(name)?.kind));
                 let changes: Vec<Json> = self
@@ -109,8 +109,8 @@ impl Rings {
         (!rings.is_empty()).then(|| json!({"rings": rings}))
     }
 
-    fn look(&self, plan: &Plan, world: &World) -> Seen {
-        let mut seen = Seen::new();
+    fn look(&self, plan: &Plan, world: &World) -> RingsByRoute {
+        let mut seen = RingsByRoute::new();
         let mut left = CONNECTIONS_MAX;
         for (index, node) in plan.nodes.iter().enumerate() {
             let id = NodeId(index as u32);
@@ -137,7 +137,7 @@ impl Rings {
         from: NodeId,
         [local, remote]: [SocketAddr; 2],
         name: &str,
-        seen: &mut Seen,
+        seen: &mut RingsByRoute,
     ) {
         let mut key = RouteKey {
             src: local.ip().to_canonical(),

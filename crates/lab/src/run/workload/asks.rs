@@ -24,7 +24,7 @@ use crate::plan::workload::matrix::Chooser;
 
 /// A part of an answer, as the client sees it: a flow of the workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ResponsePart {
     /// The request.
     pub request: RequestId,
     /// Who answers, as an index of the workload's hosts.
@@ -49,7 +49,7 @@ pub fn client_port(place: u32) -> u16 {
 /// Asks.
 pub struct Client {
     /// One for each request that it has going at a time.
-    pub places: Vec<Place>,
+    pub places: Vec<ClientPlace>,
     /// Its own address.
     pub local: IpAddr,
     /// Where all listen.
@@ -63,7 +63,7 @@ pub struct Client {
     /// Nothing is asked from here on.
     pub stop: Instant,
     /// All parts, in the order in which they were asked for.
-    pub notes: Notes<Vec<Part>>,
+    pub notes: Notes<Vec<ResponsePart>>,
     /// Set when it would have more parts than are kept.
     pub full: Arc<AtomicBool>,
     /// Place and server by socket.
@@ -73,7 +73,7 @@ pub struct Client {
 }
 
 /// Requests that follow each other.
-pub struct Place {
+pub struct ClientPlace {
     /// This client, as an index of the workload's hosts.
     client: u32,
     /// Which of its places this is.
@@ -86,7 +86,7 @@ pub struct Place {
     /// When the next one may go; none while one is going, or when no more will.
     due: Option<Instant>,
     /// Its connections, by server.
-    legs: BTreeMap<usize, Leg>,
+    legs: BTreeMap<usize, ServerConnection>,
     /// The servers of the request that is going, and the bytes that each shall send.
     asked: (Vec<usize>, u64),
     /// Connections that it waits for.
@@ -96,7 +96,7 @@ pub struct Place {
 }
 
 /// A connection to a server.
-struct Leg {
+struct ServerConnection {
     socket: SocketId,
     connected: bool,
     /// Bytes of the request that are not written.
@@ -105,7 +105,7 @@ struct Leg {
     part: usize,
 }
 
-impl Place {
+impl ClientPlace {
     /// The first request goes at `begin`.
     pub fn new(
         (client, place): (usize, usize),
@@ -138,7 +138,7 @@ impl Client {
         }
         let next = self.places.iter().filter_map(|place| place.due).min();
         cx.wake_at(next.unwrap_or(Instant::FAR_FUTURE));
-        let idle = |place: &Place| place.due.is_none() && place.legs.is_empty();
+        let idle = |place: &ClientPlace| place.due.is_none() && place.legs.is_empty();
         if self.places.iter().all(idle) {
             self.report.finished.get_or_insert(cx.now);
         }
@@ -167,7 +167,10 @@ impl Client {
             let Ok(socket) = opened else { return self.close(cx, at) };
             cx.own(socket);
             self.sockets.insert(socket, (at, server));
-            place.legs.insert(server, Leg { socket, connected: false, to_write: 0, part: 0 });
+            place.legs.insert(
+                server,
+                ServerConnection { socket, connected: false, to_write: 0, part: 0 },
+            );
             place.unconnected += 1;
         }
         if self.places[at].unconnected == 0 {
@@ -189,7 +192,15 @@ impl Client {
             let mut notes = open(&self.notes);
             leg.part = notes.len();
             let (started, last) = (cx.now, cx.now);
-            notes.push(Part { request, server, bytes, received: 0, started, last, failed: false });
+            notes.push(ResponsePart {
+                request,
+                server,
+                bytes,
+                received: 0,
+                started,
+                last,
+                failed: false,
+            });
             drop(notes);
             self.write(cx, at, server);
         }

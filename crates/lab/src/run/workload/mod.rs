@@ -29,7 +29,7 @@ use crate::plan::workload::matrix::Chooser;
 use crate::plan::workload::{Arrivals, Asking, WorkloadPlan};
 use crate::results::{FlowRecord, FlowStatus};
 use app::{Notes, Received, Sender, Sent, Sink, Source};
-use asks::{Answers, Part};
+use asks::{Answers, ResponsePart};
 pub use flows::records as flow_records;
 use generate::{RequestId, Requests};
 pub use metrics::{distributions, metrics};
@@ -39,7 +39,7 @@ pub struct Workload {
     /// The port at which all its hosts listen.
     port: u16,
     senders: Vec<AppId>,
-    seen: Seen,
+    seen: AppNotes,
     /// The address of each of its hosts.
     addresses: Vec<IpAddr>,
     /// True if it comes to an end by itself.
@@ -49,17 +49,17 @@ pub struct Workload {
 }
 
 /// What its programs note.
-enum Seen {
+enum AppNotes {
     /// Flows that open a connection each: what senders and receivers saw, host by host.
-    Flows(Vec<OfSender>, Vec<OfReceiver>),
+    Flows(Vec<SenderNotes>, Vec<ReceiverNotes>),
     /// Parts of answers: what each client saw, and each server.
-    Parts(Vec<(usize, OfClient)>, Vec<OfServer>),
+    Parts(Vec<(usize, ClientNotes)>, Vec<ServerNotes>),
 }
 
-type OfSender = Notes<Vec<Sent>>;
-type OfReceiver = Notes<BTreeMap<SocketAddr, Received>>;
-type OfClient = Notes<Vec<Part>>;
-type OfServer = Notes<BTreeMap<(u32, u32), Answers>>;
+type SenderNotes = Notes<Vec<Sent>>;
+type ReceiverNotes = Notes<BTreeMap<SocketAddr, Received>>;
+type ClientNotes = Notes<Vec<ResponsePart>>;
+type ServerNotes = Notes<BTreeMap<(u32, u32), Answers>>;
 
 /// The first port of workloads, below those of flows.
 const FIRST_PORT: u16 = 4000;
@@ -125,7 +125,7 @@ impl Building<'_> {
     }
 
     /// On each host a program that sends and one that receives.
-    fn sending(&self, world: &mut World) -> Result<(Vec<AppId>, Seen), String> {
+    fn sending(&self, world: &mut World) -> Result<(Vec<AppId>, AppNotes), String> {
         let (workload, seed) = (self.workload, self.plan.seed);
         let jobs = generate::jobs(workload, &self.chooser, seed, self.index)?;
         let (mut senders, mut sent, mut received) = (Vec::new(), Vec::new(), Vec::new());
@@ -169,11 +169,11 @@ impl Building<'_> {
             senders.push(world.add_app(id, Box::new(sender), begin, None));
             sent.push(notes);
         }
-        Ok((senders, Seen::Flows(sent, received)))
+        Ok((senders, AppNotes::Flows(sent, received)))
     }
 
     /// On each host a program that answers, and on those of clients one that asks.
-    fn asking(&self, world: &mut World, asking: Asking) -> Result<(Vec<AppId>, Seen), String> {
+    fn asking(&self, world: &mut World, asking: Asking) -> Result<(Vec<AppId>, AppNotes), String> {
         let workload = self.workload;
         let drawn_by = (self.plan.seed, self.index);
         let hosts = self.listeners.iter().map(SocketAddr::ip).zip(0..);
@@ -208,7 +208,7 @@ impl Building<'_> {
             let notes = Notes::default();
             let place = |place| {
                 let requests = Requests::new(workload, &self.chooser, drawn_by, host, place)?;
-                Some(asks::Place::new((host, place), requests, asking.count, begin))
+                Some(asks::ClientPlace::new((host, place), requests, asking.count, begin))
             };
             let client = asks::Client {
                 places: (0..asking.concurrency as usize).filter_map(place).collect(),
@@ -226,7 +226,7 @@ impl Building<'_> {
             clients.push(world.add_app(id, Box::new(client), begin, None));
             parts.push((host, notes));
         }
-        Ok((clients, Seen::Parts(parts, answers)))
+        Ok((clients, AppNotes::Parts(parts, answers)))
     }
 }
 
@@ -241,10 +241,10 @@ impl Workload {
         let workload = &plan.workloads[index];
         let mut ideals = ideal::Ideals::new(plan);
         let mut records = match &self.seen {
-            Seen::Flows(sent, received) => {
+            AppNotes::Flows(sent, received) => {
                 self.flows(workload, (sent, received), &mut ideals, built, route)
             }
-            Seen::Parts(parts, answers) => {
+            AppNotes::Parts(parts, answers) => {
                 self.parts(workload, (parts, answers), &mut ideals, built, route)
             }
         };
@@ -264,7 +264,7 @@ impl Workload {
     fn flows(
         &self,
         workload: &WorkloadPlan,
-        (sent, received): (&[OfSender], &[OfReceiver]),
+        (sent, received): (&[SenderNotes], &[ReceiverNotes]),
         ideals: &mut ideal::Ideals<'_>,
         built: &Built,
         route: &Routes,
@@ -307,7 +307,7 @@ impl Workload {
     fn parts(
         &self,
         workload: &WorkloadPlan,
-        (parts, answers): (&[(usize, OfClient)], &[OfServer]),
+        (parts, answers): (&[(usize, ClientNotes)], &[ServerNotes]),
         ideals: &mut ideal::Ideals<'_>,
         built: &Built,
         route: &Routes,
@@ -384,7 +384,7 @@ fn status(whole: bool, failed: bool) -> FlowStatus {
 /// Segments sent again and timers expired during each part, by its server: what came until the next request.
 fn losses(
     workload: &WorkloadPlan,
-    answers: &[OfServer],
+    answers: &[ServerNotes],
     built: &Built,
 ) -> BTreeMap<(usize, RequestId), (u32, u32)> {
     let mut losses = BTreeMap::new();

@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// One packet at the sender's interface, normalised as in the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SentPacket {
     /// When, ns.
     pub time_ns: u64,
     /// Sent by the client.
@@ -37,7 +37,7 @@ pub struct Seen {
 }
 
 /// The packets of a recorded capture, in order.
-pub fn read_capture(path: &Path) -> Result<Vec<Seen>, Error> {
+pub fn read_capture(path: &Path) -> Result<Vec<SentPacket>, Error> {
     let unreadable = |problem: String| Error::Format {
         line: 1,
         problem: format!("{}: {problem}", path.display()),
@@ -53,12 +53,12 @@ pub fn read_capture(path: &Path) -> Result<Vec<Seen>, Error> {
             .and_then(Result::ok)
             .ok_or_else(|| unreadable(format!("packet {} is not TCP", seen.len())))?;
         let time = record.nanos.unwrap_or_default();
-        seen.push(Seen::of(time, &packet).ok_or_else(|| unreadable("not TCP".to_owned()))?);
+        seen.push(SentPacket::of(time, &packet).ok_or_else(|| unreadable("not TCP".to_owned()))?);
     }
     Ok(seen)
 }
 
-impl Seen {
+impl SentPacket {
     fn of(time_ns: u64, packet: &Packet) -> Option<Self> {
         let tcp = packet.tcp()?;
         let outgoing = tcp.dst_port == SERVER_PORT;
@@ -84,7 +84,7 @@ struct Relative {
 }
 
 impl Relative {
-    fn normalise(&mut self, mut seen: Seen) -> Seen {
+    fn normalise(&mut self, mut seen: SentPacket) -> SentPacket {
         let syn = seen.flags & 2 != 0;
         if syn {
             self.initial.insert((seen.port, seen.outgoing), seen.seq);
@@ -107,7 +107,7 @@ pub struct SenderTap {
     out: LinkId,
     back: LinkId,
     relative: Relative,
-    seen: Vec<Seen>,
+    seen: Vec<SentPacket>,
 }
 
 impl Observer for SenderTap {
@@ -139,19 +139,19 @@ impl SenderTap {
     }
 
     /// What was seen, in order.
-    pub fn into_seen(self) -> Vec<Seen> {
+    pub fn into_seen(self) -> Vec<SentPacket> {
         self.seen
     }
 
     fn take(&mut self, now: Instant, packet: &Packet) {
-        if let Some(seen) = Seen::of(now.as_nanos(), packet) {
+        if let Some(seen) = SentPacket::of(now.as_nanos(), packet) {
             let seen = self.relative.normalise(seen);
             self.seen.push(seen);
         }
     }
 }
 
-impl std::fmt::Display for Seen {
+impl std::fmt::Display for SentPacket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let direction = if self.outgoing { '>' } else { '<' };
         let flags = TcpFlags(self.flags);

@@ -2,7 +2,7 @@
 //! tell how much it matters.
 
 use super::super::{Figures, Pair};
-use super::capture::Seen;
+use super::capture::SentPacket;
 use datapath::tcp::mib::Mib;
 use datapath::units::Instant;
 use serde_json::Value;
@@ -100,8 +100,8 @@ fn samples(flow: &Value) -> Result<Vec<(u64, Sample)>, String> {
 /// Sets both sides beside each other.
 pub fn compare(
     recorded: &Recorded,
-    expected: &[Seen],
-    got: &[Seen],
+    expected: &[SentPacket],
+    got: &[SentPacket],
     counters: Counters,
     samples: &[Option<Sample>],
 ) -> Figures {
@@ -126,7 +126,7 @@ pub fn compare(
 
 /// Bytes acknowledged to all flows, over the time from the first packet to the ACK of the last of
 /// them, bit/s.
-fn goodput_bps(seen: &[Seen]) -> u64 {
+fn goodput_bps(seen: &[SentPacket]) -> u64 {
     let mut acked: BTreeMap<u16, u32> = BTreeMap::new();
     let mut last_ns = 0;
     for packet in seen.iter().filter(|packet| !packet.outgoing) {
@@ -148,14 +148,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn acked(time_ns: u64, ack: u32) -> Seen {
+    fn acked(time_ns: u64, ack: u32) -> SentPacket {
         let (outgoing, port, flags) = (false, 40_001, 0x10);
-        Seen { time_ns, outgoing, port, flags, seq: 1, ack, len: 0, ecn: 0, sack: Vec::new() }
+        SentPacket { time_ns, outgoing, port, flags, seq: 1, ack, len: 0, ecn: 0, sack: Vec::new() }
     }
 
     #[test]
     fn goodput_ends_with_the_last_new_ack() {
-        let syn = Seen { outgoing: true, ..acked(1_000_000_000, 0) };
+        let syn = SentPacket { outgoing: true, ..acked(1_000_000_000, 0) };
         let seen = [syn, acked(1_500_000_000, 501), acked(2_000_000_000, 1_001)];
         assert_eq!(goodput_bps(&seen), 8_000);
         let mut later = seen.to_vec();

@@ -1,6 +1,6 @@
 //! The recorded path, rebuilt: S - R - D - V with their queues, the box of rules and the programs.
 
-use super::capture::{Seen, SenderTap};
+use super::capture::{SenderTap, SentPacket};
 use super::figures::{Counters, Sample};
 use super::{CLIENT_PORT, Recorder, Recording, SERVER_PORT};
 use crate::store::{self, Pending, file_stem};
@@ -16,7 +16,7 @@ use datapath::tcp::config::{SysctlError, TcpConfig};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, parse_police, parse_qdisc};
 use pcap::{Snap, Writer};
-use sim::capture::{Capture, Side};
+use sim::capture::{Capture, LinkEnd};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::rules::{Direction, Rule};
 use sim::topology::Topology;
@@ -31,7 +31,7 @@ use std::rc::Rc;
 /// What a rebuilt transfer has shown.
 pub struct Rebuilt {
     /// Packets at the sender.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SentPacket>,
     /// What the sender counted.
     pub counters: Counters,
     /// TCP_INFO at the moments asked for, in their order; none where there was no connection.
@@ -149,8 +149,8 @@ fn begin_capture(
     let file = store::begin(&path).map_err(|error| error.to_string())?;
     let mut capture = Capture::new(Writer::new(file).map_err(failed)?, Snap::Headers);
     for (name, out, back) in ends {
-        capture.tap(out, Side::Sent, &format!("{name} out"));
-        capture.tap(back, Side::Delivered, &format!("{name} in"));
+        capture.tap(out, LinkEnd::Sent, &format!("{name} out"));
+        capture.tap(back, LinkEnd::Delivered, &format!("{name} in"));
     }
     let capture = Rc::new(RefCell::new(capture));
     world.observe(Box::new(Rc::clone(&capture)));

@@ -12,7 +12,7 @@ use datapath::socket::{Call, Data, Errno, Fd, PollFd, Return, Syscall};
 use super::about::stream_of;
 use super::{Judge, Process, at};
 use crate::calls::model::Kind;
-use crate::calls::step::Which;
+use crate::calls::step::Descriptor;
 use crate::calls::watch::{Readiness, Ready};
 use crate::case::Violation;
 
@@ -22,7 +22,7 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         step: usize,
-        which: Which,
+        which: Descriptor,
     ) -> Result<(), Violation> {
         let fd = self.model.choose(which);
         let ready = self.ready_for(judge, fd);

@@ -18,7 +18,7 @@ fn packet() -> Step {
         size: 100,
         ttl: 64,
         whole: false,
-        whose: Whose::Ours,
+        whose: Target::Ours,
     }
 }
 

@@ -1,10 +1,15 @@
 //! Who talks to whom, and how.
 
-use super::Mood;
+use super::WorldTraits;
 use crate::draw::Draw;
-use crate::world::plan::{App, Ending, Flow, Manners, Node, Options, Reading, Wire};
+use crate::world::plan::{App, EndBehaviour, Ending, Flow, Node, Options, Reading, Wire};
 
-pub(super) fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Flow> {
+pub(super) fn flows(
+    draw: &mut Draw,
+    mood: &WorldTraits,
+    nodes: &[Node],
+    wires: &[Wire],
+) -> Vec<Flow> {
     let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
     let mtus: Vec<u32> = wires.iter().map(|wire| wire.mtu).collect();
     let mtu = mtus.iter().copied().min().unwrap_or(1_500).min(1_500);
@@ -60,7 +65,7 @@ struct Paths<'a> {
     ipv6: bool,
 }
 
-fn app(draw: &mut Draw, mood: &Mood, paths: &Paths<'_>, others: &[usize]) -> App {
+fn app(draw: &mut Draw, mood: &WorldTraits, paths: &Paths<'_>, others: &[usize]) -> App {
     // A packet is the unit of work; a few flows are long.
     let [packets, of_long] = mood.size.packets;
     let most = u64::from(paths.packet.saturating_sub(SEGMENT_HEADERS))
@@ -146,7 +151,7 @@ fn payload(draw: &mut Draw, paths: &Paths<'_>, large: u64) -> u32 {
 /// Datagrams that just fit a wire are no larger.
 const LARGEST_NEAR: u32 = 9_000;
 
-fn manners(draw: &mut Draw, mood: &Mood, most: u64) -> Manners {
+fn manners(draw: &mut Draw, mood: &WorldTraits, most: u64) -> EndBehaviour {
     let after = draw.log_range(0..=mood.heal_us);
     let ending = match draw.range(0..=9) {
         4..=5 => Ending::Wait,
@@ -164,7 +169,7 @@ fn manners(draw: &mut Draw, mood: &Mood, most: u64) -> Manners {
         8 if mood.rude => Reading::UpTo(draw.log_range(1..=most)),
         _ => Reading::Eager,
     };
-    Manners {
+    EndBehaviour {
         write: if draw.percent(25) { 0 } else { bytes(draw, most) },
         chunk: draw.log_range(1 + most / 4_000..=100_000),
         gap_us: if draw.percent(70) { 0 } else { draw.log_range(1..=mood.heal_us / 20) },
@@ -195,7 +200,7 @@ const CONGESTION_CONTROLS: &[&str] = &[
     "yeah",
 ];
 
-fn options(draw: &mut Draw, mood: &Mood) -> Options {
+fn options(draw: &mut Draw, mood: &WorldTraits) -> Options {
     let mut options = Options::default();
     if draw.percent(50) {
         options.congestion = Some((*draw.one_of(CONGESTION_CONTROLS)).to_owned());

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 /// First in, first out. The first lies here, so that it comes to the caches with what holds the queue; only those behind
 /// it have memory of their own.
 #[derive(Debug)]
-pub(super) struct Few<T> {
+pub(super) struct InlineQueue<T> {
     first: Option<T>,
     /// Empty unless there is a first one.
     behind: VecDeque<T>,
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for InlineQueue<T> {
     fn default() -> Self {
         Self { first: None, behind: VecDeque::new() }
     }
 }
 
-impl<T> Few<T> {
+impl<T> InlineQueue<T> {
     /// Nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn it_is_a_queue() {
-        let (mut few, mut queue) = (Few::default(), VecDeque::new());
+        let (mut few, mut queue) = (InlineQueue::default(), VecDeque::new());
         for step in 0..1_000_u32 {
             if step.wrapping_mul(0x9e37_79b9) >> 30 != 0 {
                 few.push_back(step);
