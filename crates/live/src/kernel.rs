@@ -4,9 +4,12 @@
 use crate::netns::Namespace;
 use crate::sys::{self, netns};
 use datapath::units::{Duration, Instant};
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, socket};
+use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -185,16 +188,12 @@ impl Worker {
     }
 
     fn send(&self, to: SocketAddr, name: Option<&str>, bytes: Option<u64>) -> io::Result<()> {
-        let mut stream = TcpStream::connect(to)?;
-        let has = match name {
-            Some(name) => netns::set_congestion_control(stream.as_fd(), name)?,
-            None => netns::congestion_control(stream.as_fd())?,
-        };
+        let mut stream = connect(to, name, self.span.tos)?;
+        let has = netns::congestion_control(stream.as_fd())?;
         if let Some(name) = name.filter(|name| *name != has) {
             return Err(io::Error::other(format!("{name} was asked for, and it is {has}")));
         }
         self.note().congestion_control = Some(has);
-        netns::set_tos(stream.as_fd(), self.span.tos)?;
         stream.set_write_timeout(Some(LOOK))?;
         let chunk = vec![0; CHUNK];
         let mut left = bytes.unwrap_or(u64::MAX);
@@ -357,6 +356,19 @@ impl Worker {
     }
 }
 
+/// A connection whose congestion control is `name` from its first packet on. A socket that changes it later keeps what the one
+/// before has set up: BBR, where that is the machine's default, has any other paced.
+fn connect(to: SocketAddr, name: Option<&str>, tos: u8) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    if let Some(name) = name {
+        setsockopt(&socket, TcpCongestion, &OsString::from(name))?;
+    }
+    netns::set_tos(socket.as_fd(), tos)?;
+    nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
+    Ok(TcpStream::from(socket))
+}
+
 fn waits(error: &io::Error) -> bool {
     let kind = error.kind();
     matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
@@ -368,4 +380,23 @@ fn any(like: SocketAddr) -> SocketAddr {
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     SocketAddr::new(address, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_begins_with_its_congestion_control() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("its address");
+        let stream = connect(at, Some("reno"), 0).expect("a connection");
+        assert_eq!(netns::congestion_control(stream.as_fd()).expect("its name"), "reno");
+        listener.accept().expect("the same");
+        let error = connect(at, Some("no-such-module"), 0).expect_err("no such module");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        listener.set_nonblocking(true).expect("a mode");
+        let none = listener.accept().expect_err("it is refused before a packet is sent");
+        assert!(waits(&none));
+    }
 }

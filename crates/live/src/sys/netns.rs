@@ -139,19 +139,6 @@ fn ask_rtnetlink(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Has a kernel socket use this congestion control, and asks which it has then (`TCP_CONGESTION`).
-///
-/// # Errors
-/// `ENOENT` if the kernel has none of this name, `EPERM` if it is not allowed to everybody.
-pub fn set_congestion_control(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
-    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-    let len = name.len() as libc::socklen_t;
-    let from = name.as_ptr().cast::<libc::c_void>();
-    // SAFETY: the kernel reads `len` bytes from a text of that length.
-    done(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, from, len) })?;
-    congestion_control(socket)
-}
-
 /// The congestion control that a kernel socket has.
 ///
 /// # Errors
