@@ -83,7 +83,7 @@ struct Told {
     /// Next routers known to be unreachable, sorted.
     unreachable: Box<[Hop]>,
     /// IPv4 addresses of this node ([`Fib::set_addresses`]), if there are several.
-    own: Box<[Own]>,
+    own: Vec<Own>,
 }
 
 impl Default for Fib {

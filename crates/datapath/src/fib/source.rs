@@ -16,15 +16,45 @@ pub struct Own {
 }
 
 impl Fib {
-    /// Tells the node's addresses, port by port and each port's in the kernel's order. Of a route's IPv4 next
+    /// Tells the node's addresses, those of `lo` first, then port by port, and each port's in the kernel's order. Of a route's IPv4 next
     /// hops those are preferred which would give a packet made here the source that it has; a single address
     /// makes no difference, and is not kept.
     pub fn set_addresses(&mut self, own: impl Iterator<Item = Own> + Clone) {
         let v4 = own.filter(|own| own.addr.is_ipv4());
-        let own: Box<[Own]> =
-            if v4.clone().nth(1).is_some() { v4.collect() } else { Box::default() };
+        let own: Vec<Own> = if v4.clone().nth(1).is_some() { v4.collect() } else { Vec::default() };
         if !own.is_empty() || self.told.is_some() {
             self.told.get_or_insert_default().own = own;
+        }
+    }
+
+    /// Tells more addresses, each the last of its port. `all` are the node's addresses, these among them; they are
+    /// looked at only while less than two are known, so that a node of many ports is not asked for all with each.
+    pub fn add_addresses(
+        &mut self,
+        new: impl Iterator<Item = Own>,
+        all: impl Iterator<Item = Own> + Clone,
+    ) {
+        let mut new = new.filter(|new| new.addr.is_ipv4()).peekable();
+        match &mut self.told {
+            _ if new.peek().is_none() => {}
+            Some(told) if !told.own.is_empty() => {
+                for new in new {
+                    let behind = told.own.partition_point(|own| rank(own.port) <= rank(new.port));
+                    told.own.insert(behind, new);
+                }
+            }
+            _ => self.set_addresses(all),
+        }
+    }
+
+    /// Tells that an address has gone.
+    pub fn remove_address(&mut self, gone: Own) {
+        let Some(told) = &mut self.told else { return };
+        let first = told.own.partition_point(|own| rank(own.port) < rank(gone.port));
+        let Some(at) = told.own[first..].iter().position(|own| *own == gone) else { return };
+        told.own.remove(first + at);
+        if told.own.len() == 1 {
+            told.own = Vec::new();
         }
     }
 
@@ -42,6 +72,11 @@ impl Fib {
     fn own(&self) -> &[Own] {
         self.told.as_ref().map_or(&[], |told| &told.own)
     }
+}
+
+/// The place of a port among those of [`Fib::set_addresses`]: `lo`, whose number is the last, is the first.
+fn rank(port: u16) -> u16 {
+    port.wrapping_add(1)
 }
 
 /// The address that packets for `dst` take which leave by `port`, the next router there being
@@ -154,6 +189,50 @@ mod tests {
         assert_eq!(chosen(&own, 1, None, "10.0.2.7"), "10.0.1.1");
         assert_eq!(chosen(&own, 2, None, "9.9.9.9"), "10.0.1.1", "an interface without addresses");
         assert_eq!(chosen(&own[..1], 2, None, "9.9.9.9"), "none");
+    }
+
+    /// A node of many ports is told of each once: all its addresses are looked at for the first two alone, for ports
+    /// without IPv4 addresses never.
+    #[test]
+    fn what_is_told_one_by_one_is_what_is_told_at_once() {
+        let addr = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+        let lo = Own { port: u16::MAX, addr: IpAddr::V4(Ipv4Addr::LOCALHOST), len: 8 };
+        let (mut fib, mut all, asked) = (Fib::new(), Vec::new(), core::cell::Cell::new(0));
+        let mut tell = |new: Own| {
+            let before = |own: &Own| rank(own.port) <= rank(new.port);
+            all.insert(all.partition_point(before), new);
+            let counted = all.iter().copied().inspect(|_| asked.set(asked.get() + 1));
+            fib.add_addresses(core::iter::once(new), counted);
+        };
+        for port in 0..1_000 {
+            tell(Own { port, addr: Ipv6Addr::LOCALHOST.into(), len: 128 });
+        }
+        assert_eq!(asked.get(), 0);
+        for port in 0..1_000 {
+            tell(Own { port, addr: addr(4 * u32::from(port)), len: 30 });
+        }
+        assert!(asked.get() < 5_000, "{}", asked.get());
+        tell(lo);
+        tell(Own { port: 500, addr: addr(2_002), len: 30 });
+        let v4 = |own: &Own| own.addr.is_ipv4();
+        let known = |all: &[Own]| all.iter().copied().filter(v4).collect::<Vec<_>>();
+        assert_eq!(fib.own(), known(&all));
+
+        fib.remove_address(lo);
+        fib.remove_address(Own { port: 500, addr: addr(2_000), len: 30 });
+        fib.remove_address(Own { port: 500, addr: addr(2_000), len: 30 });
+        all.retain(|own| *own != lo && own.addr != addr(2_000));
+        assert_eq!(fib.own(), known(&all));
+        for own in &all[3..] {
+            fib.remove_address(*own);
+        }
+        assert!(fib.own().is_empty(), "a single one is not kept");
+        // Two of one port at once.
+        let two =
+            [Own { port: 0, addr: addr(1), len: 24 }, Own { port: 0, addr: addr(2), len: 24 }];
+        let mut fib = Fib::new();
+        fib.add_addresses(two.into_iter(), two.into_iter());
+        assert_eq!(fib.own(), two);
     }
 
     /// The examples of RFC 6724 section 10.1, each candidate on the interface that is used.

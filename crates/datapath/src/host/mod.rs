@@ -188,7 +188,9 @@ impl Host {
         }
         self.ports.push(HostPort::new(config));
         // The FIB alone: no route has changed.
-        self.fib.set_addresses(own_addresses(&self.ports));
+        let added = usize::from(index);
+        let new = own_addresses(&self.ports[added..]).map(|own| Own { port: index, ..own });
+        self.fib.add_addresses(new, own_addresses(&self.ports));
         Port(index)
     }
 

@@ -49,7 +49,7 @@ impl Ip {
             }
         }
         self.devices.add_address(port, addr, len);
-        self.fib.set_addresses(self.devices.own());
+        self.fib.add_addresses(core::iter::once(Own { port, addr, len }), self.devices.own());
         Ok(String::new())
     }
 

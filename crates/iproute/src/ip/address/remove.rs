@@ -55,7 +55,7 @@ impl Ip {
         let at = all.iter().position(|&its| its == (own.addr, own.len)).unwrap_or(0);
         let its_primary = primary(own.addr, own.len, &all[..at]);
         self.devices.remove_address(own);
-        self.fib.set_addresses(self.devices.own());
+        self.fib.remove_address(own);
         let mut kept = Vec::new();
         let left = self.devices.addresses(own.port);
         for (index, &(addr, len)) in left.iter().enumerate() {
