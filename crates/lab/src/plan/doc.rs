@@ -4,6 +4,7 @@
 //! through the same checks as a written one and its errors name the override.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -62,6 +63,8 @@ pub struct Document {
     /// The file's name as the user gave it.
     pub name: String,
     text: String,
+    /// Where the lines of the text begin, once a fault is to be shown.
+    lines: OnceLock<Box<[usize]>>,
     /// The tree; always a table.
     pub root: Node,
     /// What its words may name besides what the product has.
@@ -78,7 +81,9 @@ impl Document {
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let empty = Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) };
         let registry = Registry::default();
-        let mut document = Self { name: name.into(), text: text.into(), root: empty, registry };
+        let lines = OnceLock::new();
+        let mut document =
+            Self { name: name.into(), text: text.into(), lines, root: empty, registry };
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut faults: Vec<Diagnostic> = Vec::new();
         for error in errors.iter().take(NOTED) {
@@ -151,12 +156,19 @@ impl Document {
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &self.text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.matches('\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
+        let line = self.lines().partition_point(|start| *start <= offset);
+        let line_start = self.lines()[line - 1];
+        let column = self.text[line_start..offset].chars().count() + 1;
         let text = self.text[line_start..].lines().next().unwrap_or("");
         (line, column, text.to_string())
+    }
+
+    /// Where its lines begin: looked for once, however many faults there are.
+    fn lines(&self) -> &[usize] {
+        self.lines.get_or_init(|| {
+            let ends = self.text.match_indices('\n').map(|(end, _)| end + 1);
+            std::iter::once(0).chain(ends).collect()
+        })
     }
 
     /// Applies `path = value`, where the value is TOML or, failing that, a bare word.

@@ -8,8 +8,8 @@ use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{App, FlowPlan, NodePlan};
-use super::names::{check_name, check_unique, node_indices};
+use super::model::{App, FlowPlan};
+use super::names::{NamedNodes, check_name, check_unique};
 use super::read::{Faults, Reader};
 use super::{limits, tc};
 use crate::application::GuestApp;
@@ -17,7 +17,7 @@ use crate::application::GuestApp;
 /// Reads `[flows]`, and tells where each flow was written.
 pub fn read_flows<'a>(
     entries: &'a [(Key, Node)],
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
     duration: Duration,
     faults: &Faults<'_>,
 ) -> (Vec<FlowPlan>, Vec<&'a Origin>) {
@@ -81,7 +81,7 @@ impl Room {
 fn read_flow(
     key: &Key,
     node: &Node,
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
     duration: Duration,
     room: &mut Room,
     faults: &Faults<'_>,
@@ -97,11 +97,8 @@ fn read_flow(
     let (from, from_many) = read_ends(&mut table, "from", nodes);
     let (to, to_many) = read_ends(&mut table, "to", nodes);
     let pairing = table.word("pair", &PAIRINGS).unwrap_or(Pairing::Product);
-    let also: Vec<usize> = table
-        .texts("also")
-        .iter()
-        .flat_map(|(name, at)| node_indices(name, at, nodes, faults))
-        .collect();
+    let also: Vec<usize> =
+        table.texts("also").iter().flat_map(|(name, at)| nodes.meant(name, at, faults)).collect();
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop");
     if start >= duration {
@@ -194,7 +191,7 @@ const PAIRINGS: [(&str, Pairing); 2] =
 fn read_ends(
     table: &mut Reader<'_, '_>,
     key: &'static str,
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
 ) -> (Vec<usize>, bool) {
     table.demand(key);
     let names = table.texts(key);
@@ -203,7 +200,7 @@ fn read_ends(
         table.faults.add(table.place(key), format!("\"{key}\" names no host"), None);
     }
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
-    let found = names.iter().flat_map(|(name, at)| node_indices(name, at, nodes, table.faults));
+    let found = names.iter().flat_map(|(name, at)| nodes.meant(name, at, table.faults));
     (found.collect(), several)
 }
 

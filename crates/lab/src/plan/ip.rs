@@ -90,16 +90,23 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// The words of `ip` that give a node its devices, named like its links, and their addresses.
-pub fn interfaces(node: usize, links: &[LinkPlan]) -> Ip {
-    let at_node = links.iter().enumerate().filter(|(_, link)| link.ends.contains(&node));
-    interfaces_of(node, at_node)
+/// The links of each node, each with its place among all.
+pub fn links_of_nodes(count: usize, links: &[LinkPlan]) -> Vec<Vec<(usize, &LinkPlan)>> {
+    let mut of_nodes = vec![Vec::new(); count];
+    for (index, link) in links.iter().enumerate() {
+        for end in link.ends {
+            if let Some(of_node) = of_nodes.get_mut(end) {
+                of_node.push((index, link));
+            }
+        }
+    }
+    of_nodes
 }
 
-/// The same of a node whose links are known, each with its place among all of them.
-fn interfaces_of<'a>(node: usize, links: impl Iterator<Item = (usize, &'a LinkPlan)>) -> Ip {
+/// The words of `ip` that give a node with these links its devices, named like them, and their addresses.
+pub fn interfaces(node: usize, links: &[(usize, &LinkPlan)]) -> Ip {
     let mut ip = Ip::new();
-    for (index, link) in links {
+    for &(index, link) in links {
         let end = usize::from(link.ends[0] != node);
         ip.devices.add(&link.name);
         let addresses = link.addresses.unwrap_or_else(|| default_addresses(WireId(index as u32)));
@@ -212,19 +219,15 @@ pub fn check(
     links: &[LinkPlan],
     faults: &Faults<'_>,
 ) {
-    let mut at_node = vec![Vec::new(); nodes.len()];
-    for (index, link) in links.iter().enumerate() {
-        for end in link.ends {
-            if let Some(at_node) = at_node.get_mut(end) {
-                at_node.push((index, link));
-            }
-        }
+    if !nodes.iter().any(NodePlan::has_lines) {
+        return;
     }
-    for (index, ((plan, own), at_node)) in nodes.iter().zip(own).zip(at_node).enumerate() {
-        if plan.ip.is_empty() && plan.at.is_empty() {
+    let of_nodes = links_of_nodes(nodes.len(), links);
+    for (index, ((plan, own), links)) in nodes.iter().zip(own).zip(&of_nodes).enumerate() {
+        if !plan.has_lines() {
             continue;
         }
-        let mut ip = interfaces_of(index, at_node.into_iter());
+        let mut ip = interfaces(index, links);
         let own = own.iter().map(AsRef::as_ref);
         let tables: Vec<&Lines<'_>> = std::iter::once(shared).chain(own).collect();
         check_node(&plan.name, &tables, &mut ip, faults);

@@ -5,8 +5,8 @@ use sim::rules::Rule;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{COST, Direction, LinkPlan, NodePlan, PortPlan};
-use super::names::{check_name, check_unique, matches, node_indices, numbered};
+use super::model::{COST, Direction, LinkPlan, PortPlan};
+use super::names::{Index, NamedNodes, check_name, check_unique, matches, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::varying::Lost;
 use super::{ip, limits, tc, varying};
@@ -15,7 +15,7 @@ use super::{ip, limits, tc, varying};
 /// called `NAME-1`, `NAME-2`, ….
 pub fn read_links<'a>(
     entries: &'a [(Key, Node)],
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
     faults: &Faults<'_>,
 ) -> (Vec<LinkPlan>, Vec<&'a Origin>) {
     let mut links = Vec::new();
@@ -41,7 +41,7 @@ pub fn read_links<'a>(
 fn read_link(
     key: &Key,
     node: &Node,
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
     before: usize,
     faults: &Faults<'_>,
 ) -> Option<Vec<LinkPlan>> {
@@ -56,7 +56,7 @@ fn read_link(
     let events = ip::events(&mut table);
     let several = ends.iter().any(|(name, _)| name.contains('*'));
     let ends: Vec<Vec<usize>> =
-        ends.iter().map(|(name, at)| node_indices(name, at, nodes, faults)).collect();
+        ends.iter().map(|(name, at)| nodes.meant(name, at, faults)).collect();
     let at = node.get("ends").map_or(&node.at, |node| &node.at);
     table.finish();
     let [from, to] = ends.as_slice() else {
@@ -290,39 +290,55 @@ fn parse_address(text: &str) -> Result<(std::net::IpAddr, u8), String> {
     if length == 0 || length > longest { Err(wrong()) } else { Ok((address, length)) }
 }
 
-/// The ports that `node.link` means, as (link, end); each part may have a `*`.
-pub fn port_indices(
-    name: &str,
-    at: &Origin,
-    nodes: &[NodePlan],
-    links: &[LinkPlan],
-    faults: &Faults<'_>,
-) -> Vec<(usize, usize)> {
-    let names = || {
-        links.iter().enumerate().flat_map(move |(link, plan)| {
-            [0, 1].map(|end| (format!("{}.{}", nodes[plan.ends[end]].name, plan.name), link, end))
-        })
-    };
-    let (node, link) = name.split_once('.').unwrap_or((name, ""));
-    let fits = |known: &str| {
-        let (known_node, known_link) = known.split_once('.').unwrap_or((known, ""));
-        matches(node, known_node) && matches(link, known_link)
-    };
-    let found: Vec<(usize, usize)> =
-        names().filter(|(known, _, _)| fits(known)).map(|(_, link, end)| (link, end)).collect();
-    if !found.is_empty() {
-        return found;
+/// The ports of a plan, to be found by the names of their nodes and links.
+pub struct NamedPorts<'a> {
+    nodes: &'a NamedNodes<'a>,
+    index: Index,
+}
+
+impl<'a> NamedPorts<'a> {
+    /// Those of `links`.
+    pub fn new(nodes: &'a NamedNodes<'a>, links: &[LinkPlan]) -> Self {
+        Self { nodes, index: Index::new(links.len(), |link| &links[link].name) }
     }
-    let all: Vec<String> = names().map(|(known, _, _)| known).collect();
-    let help = suggest(name, all.iter().map(String::as_str));
-    faults.add(at, format!("no port is called \"{name}\" (ports are \"NODE.LINK\")"), help);
-    Vec::new()
+
+    /// The ports that `node.link` means, as (link, end); each part may have a `*`.
+    pub fn meant(
+        &self,
+        name: &str,
+        at: &Origin,
+        links: &[LinkPlan],
+        faults: &Faults<'_>,
+    ) -> Vec<(usize, usize)> {
+        let node_of = |link: usize, end: usize| &*self.nodes.plans[links[link].ends[end]].name;
+        let (node, link) = name.split_once('.').unwrap_or((name, ""));
+        let ends = |link: usize| [(link, 0), (link, 1)];
+        let found: Vec<(usize, usize)> = if name.contains('*') {
+            let fitting = (0..links.len()).filter(|place| matches(link, &links[*place].name));
+            fitting
+                .flat_map(ends)
+                .filter(|&(link, end)| matches(node, node_of(link, end)))
+                .collect()
+        } else {
+            let called = self.index.find(link, |link| &links[link].name).iter().copied();
+            called.flat_map(ends).filter(|&(link, end)| node == node_of(link, end)).collect()
+        };
+        if found.is_empty() && faults.has_room() {
+            let all: Vec<String> = (0..links.len())
+                .flat_map(ends)
+                .map(|(link, end)| format!("{}.{}", node_of(link, end), links[link].name))
+                .collect();
+            let help = suggest(name, all.iter().map(String::as_str));
+            faults.add(at, format!("no port is called \"{name}\" (ports are \"NODE.LINK\")"), help);
+        }
+        found
+    }
 }
 
 pub fn read_ports(
     qdiscs: &[(Key, Node)],
     policers: &[(Key, Node)],
-    nodes: &[NodePlan],
+    ports: &NamedPorts<'_>,
     links: &mut [LinkPlan],
     faults: &Faults<'_>,
 ) {
@@ -331,7 +347,7 @@ pub fn read_ports(
         if !tc::check_qdiscs(&texts, faults) {
             continue;
         }
-        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
+        for (link, end) in ports.meant(&key.name, &key.at, links, faults) {
             let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
             links[link].ports[end].qdiscs = owned;
             links[link].ports[end].guests = faults.document.registry.qdiscs().to_vec();
@@ -340,7 +356,7 @@ pub fn read_ports(
     for (key, node) in by_precedence(policers) {
         let Some(text) = as_text(node, faults) else { continue };
         tc::check_police(text, &node.at, faults);
-        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
+        for (link, end) in ports.meant(&key.name, &key.at, links, faults) {
             links[link].ports[end].police = Some(text.to_string());
         }
     }

@@ -34,7 +34,7 @@ use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
 pub use draft::{Draft, Edit, EditKind};
-pub use ip::interfaces;
+pub use ip::{interfaces, links_of_nodes};
 pub use model::{
     App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
     PortPlan, Role, Stack, SysctlSetting, Weights,

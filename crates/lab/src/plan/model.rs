@@ -437,6 +437,11 @@ impl Default for NodePlan {
 }
 
 impl NodePlan {
+    /// Whether it is told something by the words of `ip`, before it starts or later.
+    pub fn has_lines(&self) -> bool {
+        !self.ip.is_empty() || !self.at.is_empty()
+    }
+
     /// True if the words of `ip` tell the node's routes: then it finds none by itself.
     pub fn has_own_routes(&self) -> bool {
         let routes = |line: &String| {

@@ -41,32 +41,67 @@ pub fn check_unique<'a>(
     }
 }
 
-/// The index of the node called `name`; a fault that names the nearest one if there is none.
-fn node_index(name: &str, at: &Origin, nodes: &[NodePlan], faults: &Faults<'_>) -> Option<usize> {
-    let found = nodes.iter().position(|node| node.name == name);
-    if found.is_none() {
-        let help = suggest(name, nodes.iter().map(|node| node.name.as_str()));
-        faults.add(at, format!("no node is called \"{name}\""), help);
+/// Places by name: of so many names that each is looked for no slower than the others.
+pub struct Index(Vec<usize>);
+
+impl Index {
+    /// Of those that `name` tells the names of, from 0 on.
+    pub fn new<'a>(count: usize, name: impl Fn(usize) -> &'a str) -> Self {
+        let mut places: Vec<usize> = (0..count).collect();
+        places.sort_by_key(|place| name(*place));
+        Self(places)
     }
-    found
+
+    /// Those called `wanted`, in their order. What they are called is asked again.
+    pub fn find<'a>(&self, wanted: &str, name: impl Fn(usize) -> &'a str) -> &[usize] {
+        let from = self.0.partition_point(|place| name(*place) < wanted);
+        let count = self.0[from..].partition_point(|place| name(*place) == wanted);
+        &self.0[from..from + count]
+    }
 }
 
-/// The nodes that `name` means: one, or with `*` every node whose name fits.
-pub fn node_indices(
-    name: &str,
-    at: &Origin,
-    nodes: &[NodePlan],
-    faults: &Faults<'_>,
-) -> Vec<usize> {
-    if !name.contains('*') {
-        return node_index(name, at, nodes, faults).into_iter().collect();
+/// The nodes of a plan, to be found by their names.
+pub struct NamedNodes<'a> {
+    /// The nodes.
+    pub plans: &'a [NodePlan],
+    index: Index,
+}
+
+impl<'a> NamedNodes<'a> {
+    /// With an index of their names.
+    pub fn new(plans: &'a [NodePlan]) -> Self {
+        Self { plans, index: Index::new(plans.len(), |node| &plans[node].name) }
     }
-    let fits = |(_, node): &(usize, &NodePlan)| matches(name, &node.name);
-    let found: Vec<usize> = nodes.iter().enumerate().filter(fits).map(|(index, _)| index).collect();
-    if found.is_empty() {
-        faults.add(at, format!("no node is called like \"{name}\""), None);
+
+    /// All names, in the order of the nodes.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.plans.iter().map(|node| node.name.as_str())
     }
-    found
+
+    /// The node called `name`.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.index.find(name, |node| &self.plans[node].name).first().copied()
+    }
+
+    /// The nodes that `name` means: one, or with `*` every node whose name fits. A fault, which names the nearest
+    /// one, if there is none.
+    pub fn meant(&self, name: &str, at: &Origin, faults: &Faults<'_>) -> Vec<usize> {
+        if !name.contains('*') {
+            let found = self.find(name);
+            if found.is_none() && faults.has_room() {
+                let help = suggest(name, self.names());
+                faults.add(at, format!("no node is called \"{name}\""), help);
+            }
+            return found.into_iter().collect();
+        }
+        let fits = |(_, node): &(usize, &str)| matches(name, node);
+        let found: Vec<usize> =
+            self.names().enumerate().filter(fits).map(|(index, _)| index).collect();
+        if found.is_empty() {
+            faults.add(at, format!("no node is called like \"{name}\""), None);
+        }
+        found
+    }
 }
 
 /// True if `name` is like `pattern`, in which each `*` stands for anything.
@@ -95,7 +130,23 @@ pub fn numbered(name: &str, count: Option<i64>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{Index, matches};
+    use std::cell::Cell;
+
+    #[test]
+    fn a_name_is_found_without_looking_at_all() {
+        let names: Vec<String> = (0..10_000).map(|number| format!("n{}", number / 2)).collect();
+        let index = Index::new(names.len(), |place| &names[place]);
+        let asked = Cell::new(0);
+        let name = |place: usize| {
+            asked.set(asked.get() + 1);
+            &*names[place]
+        };
+        assert_eq!(index.find("n1234", name), [2_468, 2_469]);
+        assert!(asked.get() < 40, "{}", asked.get());
+        assert!(index.find("", name).is_empty());
+        assert!(index.find("n99999", name).is_empty());
+    }
 
     /// By trying every length for each `*`.
     fn slowly(pattern: &[u8], name: &[u8]) -> bool {

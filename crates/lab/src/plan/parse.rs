@@ -6,8 +6,9 @@ use datapath::units::Duration;
 
 use super::diagnostic::Diagnostics;
 use super::doc::{Document, Key, Kind, Node, Origin};
-use super::links::{port_indices, read_links, read_ports};
+use super::links::{NamedPorts, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role, Stack};
+use super::names::NamedNodes;
 use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
 use super::{flows, ip, limits, plots, routes, topology, walk, workload};
@@ -73,7 +74,8 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         Some(node) => Some(topology::read(node, &defaults, &mut all_nodes, faults)?),
     };
     let Nodes { plans: nodes, places: node_places, lines } = all_nodes;
-    let (mut links, mut link_places) = read_links(top.tables("links"), &nodes, faults);
+    let named = NamedNodes::new(&nodes);
+    let (mut links, mut link_places) = read_links(top.tables("links"), &named, faults);
     let fabric = match &generated {
         None => {
             check_no_costs(top.tables("links"), faults);
@@ -83,14 +85,15 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     };
     let qdiscs = top.tables("qdisc");
     let policers = top.tables("police");
-    read_ports(qdiscs, policers, &nodes, &mut links, faults);
+    let ports = NamedPorts::new(&named, &links);
+    read_ports(qdiscs, policers, &ports, &mut links, faults);
     let flow_entries = top.tables("flows");
-    let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
+    let (flows, flow_places) = flows::read_flows(flow_entries, &named, duration, faults);
     let routes = top.tables("routes");
     let workload_entries = top.tables("workload");
     let axes = sweep_axes(root);
     let plots = plots::read(top.node("plot"), &axes, faults);
-    let measure = read_measure(top.node("measure"), &nodes, &links, faults);
+    let measure = read_measure(top.node("measure"), &ports, &links, faults);
     let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
     limits::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
@@ -110,14 +113,14 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let places = Places { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
-    let written = routes::read(routes, &nodes, &links, faults);
+    let written = routes::read(routes, &named, &links, faults);
     limits::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
     let ways = match &fabric {
         None => routes::Ways::resolve(&nodes, &links, &written),
         Some(_) => routes::Ways::shortest(&nodes, &links, &written, &[]),
     };
     let workloads =
-        workload::read(workload_entries, &nodes, &links, &ways, &flows, duration, faults);
+        workload::read(workload_entries, &named, &links, &ways, &flows, duration, faults);
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check((&nodes, &lines), &ip::Lines::of("", root), &links, faults);
     if faults.is_empty() {
@@ -168,7 +171,7 @@ fn read_schema(top: &mut Reader<'_, '_>) {
 
 fn read_measure(
     node: Option<&Node>,
-    nodes: &[NodePlan],
+    known: &NamedPorts<'_>,
     links: &[LinkPlan],
     faults: &Faults<'_>,
 ) -> Measure {
@@ -200,7 +203,7 @@ fn read_measure(
     // A port that several patterns name is watched once.
     let ports = |names: Vec<(&str, &Origin)>| -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::new();
-        let all = names.iter().flat_map(|(name, at)| port_indices(name, at, nodes, links, faults));
+        let all = names.iter().flat_map(|(name, at)| known.meant(name, at, links, faults));
         all.filter(|port| seen.insert(*port)).collect()
     };
     if table.node("queues").is_some() {

@@ -25,22 +25,24 @@ impl<'a> Faults<'a> {
 
     /// Notes a fault at `at`.
     pub fn add(&self, at: &Origin, message: impl Into<String>, help: Option<String>) {
-        let fault = self.document.fault(at, 0, message.into(), help);
-        self.note(fault);
+        if self.has_room() {
+            let fault = self.document.fault(at, 0, message.into(), help);
+            self.list.borrow_mut().push(fault);
+        }
     }
 
     /// Notes a fault at character `column` (from 0) of a text.
     pub fn add_in_text(&self, at: &Origin, column: usize, message: String, help: Option<String>) {
-        let fault = self.document.fault_in_text(at, column, message, help);
-        self.note(fault);
+        if self.has_room() {
+            let fault = self.document.fault_in_text(at, column, message, help);
+            self.list.borrow_mut().push(fault);
+        }
     }
 
-    /// Beyond so many nobody reads on, and each costs a look through the file.
-    fn note(&self, fault: Diagnostic) {
-        let mut list = self.list.borrow_mut();
-        if list.len() < NOTED {
-            list.push(fault);
-        }
+    /// Whether another fault would be noted: beyond so many nobody reads on. Who has to look far for what could help
+    /// asks first.
+    pub fn has_room(&self) -> bool {
+        self.list.borrow().len() < NOTED
     }
 
     /// True as long as nothing is wrong.

@@ -7,6 +7,7 @@ use datapath::fib::Features;
 use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
 use super::model::{LinkPlan, NodePlan, Role};
+use super::names::{Index, NamedNodes};
 use super::read::{Faults, Reader, as_texts};
 use super::shortest::{self, Classes};
 
@@ -43,16 +44,19 @@ pub struct Written {
 /// where the destination is a node or `default`.
 pub fn read(
     entries: &[(Key, Node)],
-    nodes: &[NodePlan],
+    named: &NamedNodes<'_>,
     links: &[LinkPlan],
     faults: &Faults<'_>,
 ) -> Written {
+    let nodes = named.plans;
     let mut written = Written::default();
-    let node_names = || nodes.iter().map(|node| node.name.as_str());
+    let index = Index::new(links.len(), |link| &links[link].name);
     for (key, table) in entries {
-        let Some(node) = node_names().position(|name| name == key.name) else {
-            let help = suggest(&key.name, node_names());
-            faults.add(&key.at, format!("no node is called \"{}\"", key.name), help);
+        let Some(node) = named.find(&key.name) else {
+            if faults.has_room() {
+                let help = suggest(&key.name, named.names());
+                faults.add(&key.at, format!("no node is called \"{}\"", key.name), help);
+            }
             continue;
         };
         let super::doc::Kind::Table(rows) = &table.kind else {
@@ -62,8 +66,10 @@ pub fn read(
         let mut own = OwnRoutes::default();
         for (to, value) in rows {
             let ways = as_texts(value, faults);
-            let found: Vec<(usize, Features)> =
-                ways.iter().filter_map(|way| own_link(*way, node, links, faults)).collect();
+            let found: Vec<(usize, Features)> = ways
+                .iter()
+                .filter_map(|way| own_link(*way, node, (links, &index), faults))
+                .collect();
             if found.len() < ways.len() || found.is_empty() {
                 continue;
             }
@@ -77,11 +83,11 @@ pub fn read(
             if to.name == "default" {
                 own.default = Some(found);
                 (0..nodes.len()).for_each(note);
-            } else if let Some(target) = node_names().position(|name| name == to.name) {
+            } else if let Some(target) = named.find(&to.name) {
                 own.to.insert(target, found);
                 note(target);
-            } else {
-                let help = suggest(&to.name, node_names().chain(["default"]));
+            } else if faults.has_room() {
+                let help = suggest(&to.name, named.names().chain(["default"]));
                 faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
             }
         }
@@ -96,7 +102,7 @@ pub fn read(
 fn own_link(
     (text, at): (&str, &Origin),
     node: usize,
-    links: &[LinkPlan],
+    (links, index): (&[LinkPlan], &Index),
     faults: &Faults<'_>,
 ) -> Option<(usize, Features)> {
     let mut words = text.split_whitespace();
@@ -110,10 +116,11 @@ fn own_link(
             Features::default()
         }
     };
-    let own = |link: &&LinkPlan| link.ends.contains(&node);
-    let found = links.iter().position(|link| own(&link) && link.name == name);
-    if found.is_none() {
-        let names = links.iter().filter(own).map(|link| link.name.as_str());
+    let own = |link: &LinkPlan| link.ends.contains(&node);
+    let called = index.find(name, |link| &links[link].name);
+    let found = called.iter().copied().find(|link| own(&links[*link]));
+    if found.is_none() && faults.has_room() {
+        let names = links.iter().filter(|link| own(link)).map(|link| link.name.as_str());
         let help = suggest(name, names);
         faults.add(at, format!("this node has no link \"{name}\""), help);
     }

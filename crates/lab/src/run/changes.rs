@@ -1,5 +1,6 @@
 //! What happens to wires and routes while an experiment runs.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use datapath::fib::LinkState;
@@ -12,18 +13,26 @@ use sim::world::World;
 
 use super::build::Ends;
 use super::reroute::Reroute;
-use crate::plan::{self, Plan};
+use crate::plan::{self, NodePlan, Plan};
 
 /// What is still to happen, and what state wires are in.
 pub struct Changes {
     /// In order of time; at one moment wires before words, and by index.
     list: Vec<(Instant, Change)>,
     next: usize,
-    /// Each node's devices by name.
-    devices: Vec<Devices>,
+    /// None if no node is told anything.
+    told: Option<Told>,
     /// Who tells the switches of a topology.
     reroute: Option<Reroute>,
     wires: Vec<Wire>,
+}
+
+/// What the words are about that nodes are told.
+struct Told {
+    /// The devices by name of each node that is told something.
+    devices: Vec<Devices>,
+    /// Wires by their ends.
+    wires: BTreeMap<(NodeId, Port), usize>,
 }
 
 /// One thing that happens.
@@ -67,11 +76,10 @@ impl Changes {
             list.extend(times.into_iter().map(|at| (at, Change::Reroute)));
         }
         list.sort_by_key(|(at, _)| *at);
-        let devices = |node| plan::interfaces(node, &plan.links).devices;
         Self {
             list,
             next: 0,
-            devices: (0..plan.nodes.len()).map(devices).collect(),
+            told: Told::new(plan, ends),
             reroute,
             wires: ends.iter().map(|&ends| Wire { ends, whole: true, works: true }).collect(),
         }
@@ -101,7 +109,7 @@ impl Changes {
                 }
                 &Change::Wire(wire, whole) => {
                     self.wires[wire].whole = whole;
-                    self.settle(world);
+                    self.wires[wire].settle(world);
                 }
                 Change::Words(node, line) => {
                     let (node, line) = (*node, line.clone());
@@ -116,7 +124,8 @@ impl Changes {
 
     /// Tells a node one line of `ip`.
     pub fn tell(&mut self, world: &mut World, node: NodeId, line: &str) -> Result<(), IpError> {
-        let devices = &mut self.devices[node.0 as usize];
+        let told = self.told.as_mut().expect("a node that is told something was told of");
+        let devices = &mut told.devices[node.0 as usize];
         let (result, before, after) = world.with_host(node, |now, host| {
             let before = links(host);
             let fib = std::mem::take(host.fib_mut());
@@ -126,28 +135,49 @@ impl Changes {
             *devices = ip.devices;
             (result, before, links(host))
         });
-        for (port, (before, after)) in before.iter().zip(&after).enumerate() {
+        let ports = (0..).map(Port).zip(before.iter().zip(&after));
+        let mut touched = Vec::new();
+        for (port, (before, after)) in ports.filter(|(_, (before, after))| before != after) {
+            let Some(&wire) = told.wires.get(&(node, port)) else { continue };
             // `carrier on` and `off` are about the wire itself.
             if before.carrier != after.carrier {
-                let end = (node, Port(port as u16));
-                for wire in self.wires.iter_mut().filter(|wire| wire.ends.contains(&end)) {
-                    wire.whole = after.carrier;
-                }
+                self.wires[wire].whole = after.carrier;
             }
+            touched.push(wire);
         }
-        self.settle(world);
+        touched.sort_unstable();
+        for wire in touched {
+            self.wires[wire].settle(world);
+        }
         result.map(drop)
     }
+}
 
-    /// Gives each wire its carrier or takes it away.
+impl Told {
+    /// What the lines of the plan are about, if there are any.
+    fn new(plan: &Plan, ends: &[Ends]) -> Option<Self> {
+        if !plan.nodes.iter().any(NodePlan::has_lines) {
+            return None;
+        }
+        let of_nodes = plan::links_of_nodes(plan.nodes.len(), &plan.links);
+        let of_node = |(node, (plan, links)): (usize, (&NodePlan, &Vec<_>))| {
+            let told = plan.has_lines().then(|| plan::interfaces(node, links).devices);
+            told.unwrap_or_default()
+        };
+        let devices = plan.nodes.iter().zip(&of_nodes).enumerate().map(of_node);
+        let wires = (0..).zip(ends).flat_map(|(wire, ends)| ends.map(|end| (end, wire)));
+        Some(Self { devices: devices.collect(), wires: wires.collect() })
+    }
+}
+
+impl Wire {
+    /// Gives the wire its carrier or takes it away.
     fn settle(&mut self, world: &mut World) {
-        for wire in &mut self.wires {
-            let up = |&(node, port): &(NodeId, Port)| world.host(node).fib().link(port.0).up;
-            let works = wire.whole && wire.ends.iter().all(up);
-            if works != std::mem::replace(&mut wire.works, works) {
-                for (node, port) in wire.ends {
-                    world.set_link_up_at(world.now(), world.link_of(node, port), works);
-                }
+        let up = |&(node, port): &(NodeId, Port)| world.host(node).fib().link(port.0).up;
+        let works = self.whole && self.ends.iter().all(up);
+        if works != std::mem::replace(&mut self.works, works) {
+            for (node, port) in self.ends {
+                world.set_link_up_at(world.now(), world.link_of(node, port), works);
             }
         }
     }

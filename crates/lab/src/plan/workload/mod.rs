@@ -13,7 +13,7 @@ use datapath::units::Duration;
 use super::doc::{Key, Node, Origin};
 use super::limits;
 use super::model::{App, FlowPlan, LinkPlan, NodePlan, Role};
-use super::names::{check_name, node_indices};
+use super::names::{NamedNodes, check_name};
 use super::quantity;
 use super::read::{Faults, Reader};
 use super::routes::Ways;
@@ -91,7 +91,7 @@ pub struct TraceFlow {
 /// Reads all of `[workload]`.
 pub fn read(
     entries: &[(Key, Node)],
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
     links: &[LinkPlan],
     ways: &Ways,
     flows: &[FlowPlan],
@@ -111,7 +111,7 @@ pub fn read(
             faults.add(&key.at, message, None);
             break;
         }
-        let net = Net { nodes, links, ways };
+        let net = Net { nodes: nodes.plans, named: nodes, links, ways };
         plans.extend(read_one(key, node, &net, duration, faults));
     }
     plans
@@ -123,6 +123,7 @@ const WORKLOADS_MAX: usize = 500;
 /// What a workload runs on.
 struct Net<'a> {
     nodes: &'a [NodePlan],
+    named: &'a NamedNodes<'a>,
     links: &'a [LinkPlan],
     ways: &'a Ways,
 }
@@ -135,7 +136,7 @@ fn read_one(
     faults: &Faults<'_>,
 ) -> Option<WorkloadPlan> {
     let mut table = Reader::new(node, faults)?;
-    let hosts = read_hosts(&mut table, net.nodes);
+    let hosts = read_hosts(&mut table, net.named);
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop").unwrap_or(duration).min(duration);
     if start >= stop {
@@ -158,7 +159,7 @@ fn read_one(
         let sizes = read_sizes(&mut table)?;
         let matrix = read_matrix(&mut table, hosts.len(), &racks)?;
         let clients = match matrix {
-            Matrix::Incast(_) => read_clients(&mut table, &hosts, net.nodes)?,
+            Matrix::Incast(_) => read_clients(&mut table, &hosts, net.named)?,
             _ => Vec::new(),
         };
         let who = arrivals::Who { hosts: &hosts, racks: &racks, clients: &clients };
@@ -203,14 +204,15 @@ fn like(name: &str, congestion_control: Option<Algorithm>, table: &mut Reader<'_
 }
 
 /// The hosts that are named, each once; all if none is.
-fn read_hosts(table: &mut Reader<'_, '_>, nodes: &[NodePlan]) -> Vec<usize> {
+fn read_hosts(table: &mut Reader<'_, '_>, named: &NamedNodes<'_>) -> Vec<usize> {
+    let nodes = named.plans;
     if table.node("hosts").is_none() {
         return (0..nodes.len()).filter(|node| nodes[*node].role == Role::Host).collect();
     }
     let mut known = vec![false; nodes.len()];
     let mut hosts = Vec::new();
     for (name, at) in table.texts("hosts") {
-        for node in node_indices(name, at, nodes, table.faults) {
+        for node in named.meant(name, at, table.faults) {
             if nodes[node].role == Role::Router {
                 let message =
                     format!("\"{}\" is a router and runs no applications", nodes[node].name);
@@ -227,16 +229,21 @@ fn read_hosts(table: &mut Reader<'_, '_>, nodes: &[NodePlan]) -> Vec<usize> {
 fn read_clients(
     table: &mut Reader<'_, '_>,
     hosts: &[usize],
-    nodes: &[NodePlan],
+    nodes: &NamedNodes<'_>,
 ) -> Option<Vec<usize>> {
     if table.node("clients").is_none() {
         return Some((0..hosts.len()).collect());
     }
+    let mut places = vec![None; nodes.plans.len()];
+    for (place, host) in hosts.iter().enumerate() {
+        places[*host] = Some(place);
+    }
     let mut asks = vec![false; hosts.len()];
     for (name, at) in table.texts("clients") {
-        for node in node_indices(name, at, nodes, table.faults) {
-            let Some(place) = hosts.iter().position(|host| *host == node) else {
-                let message = format!("\"{}\" is none of the workload's hosts", nodes[node].name);
+        for node in nodes.meant(name, at, table.faults) {
+            let Some(place) = places[node] else {
+                let name = &nodes.plans[node].name;
+                let message = format!("\"{name}\" is none of the workload's hosts");
                 table.faults.add(at, message, None);
                 return None;
             };
