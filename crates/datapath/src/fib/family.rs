@@ -8,16 +8,30 @@ use super::route::{RouteType, TableId};
 use super::rules::{Action, Rule};
 use super::table::{Address, Alias, Table};
 use super::trie::NONE;
+use crate::grow::reserve_one;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// All of one address family.
 #[derive(Clone, Debug)]
 pub struct Family<K> {
     tables: Vec<Table<K>>,
-    rules: Cow<'static, [Rule]>,
     /// The rules that can lead somewhere.
-    steps: Box<[Step]>,
+    steps: Vec<Step>,
+    /// Rules that are not the default ones, or many tables.
+    many: Option<Box<Many>>,
 }
+
+/// What few nodes have.
+#[derive(Clone, Debug)]
+struct Many {
+    rules: Cow<'static, [Rule]>,
+    /// Where in `tables` each lies; empty while they are few.
+    by_id: BTreeMap<TableId, u32>,
+}
+
+/// So many tables are searched one by one.
+const FEW: usize = 8;
 
 /// A route that answers a look-up.
 #[derive(Clone, Copy, Debug)]
@@ -67,19 +81,14 @@ struct Step {
 
 impl<K: Address> Family<K> {
     /// No routes and the default rules.
-    pub fn new(v6: bool) -> Self {
-        let mut family = Self {
-            tables: Vec::new(),
-            rules: Cow::Borrowed(Rule::defaults(v6)),
-            steps: Box::default(),
-        };
-        family.prepare();
-        family
+    pub fn new() -> Self {
+        // No table is used: the rules lead nowhere.
+        Self { tables: Vec::new(), steps: Vec::new(), many: None }
     }
 
     /// True with the default rules and without routes for one TOS only.
     pub fn is_plain(&self, v6: bool) -> bool {
-        *self.rules == *Rule::defaults(v6)
+        *self.rules() == *Rule::defaults(v6)
             && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
     }
 
@@ -90,7 +99,14 @@ impl<K: Address> Family<K> {
 
     /// Rules in order of priority.
     pub fn rules(&self) -> &[Rule] {
-        &self.rules
+        self.many.as_ref().map_or(Rule::defaults(Self::IS_V6), |many| &many.rules)
+    }
+
+    const IS_V6: bool = K::WIDTH == 128;
+
+    fn many_mut(&mut self) -> &mut Many {
+        let rules = Cow::Borrowed(Rule::defaults(Self::IS_V6));
+        self.many.get_or_insert_with(|| Box::new(Many { rules, by_id: BTreeMap::new() }))
     }
 
     /// How many routes there are.
@@ -105,56 +121,84 @@ impl<K: Address> Family<K> {
 
     /// Adds a rule after those of the same priority.
     pub fn add_rule(&mut self, rule: Rule) -> Result<(), FibError> {
-        if self.rules.contains(&rule) {
+        let rules = self.rules();
+        let at = rules.partition_point(|there| there.priority <= rule.priority);
+        let equals = rules[..at].partition_point(|there| there.priority < rule.priority);
+        if rules[equals..at].contains(&rule) {
             return Err(FibError::Exists);
         }
-        let at = self.rules.partition_point(|there| there.priority <= rule.priority);
-        self.rules.to_mut().insert(at, rule);
-        self.prepare();
+        let step = self.step(at, &rule);
+        self.many_mut().rules.to_mut().insert(at, rule);
+        let behind = self.steps.partition_point(|step| (step.rule as usize) < at);
+        self.steps[behind..].iter_mut().for_each(|step| step.rule += 1);
+        if let Some(step) = step {
+            reserve_one(&mut self.steps, 1);
+            self.steps.insert(behind, step);
+        }
         Ok(())
     }
 
     /// Removes the first rule that `wanted` picks.
     pub fn delete_rule(&mut self, wanted: impl FnMut(&Rule) -> bool) -> Result<Rule, FibError> {
-        let at = self.rules.iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
-        let rule = self.rules.to_mut().remove(at);
-        self.prepare();
+        let at = self.rules().iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
+        let rule = self.many_mut().rules.to_mut().remove(at);
+        let first = self.steps.partition_point(|step| (step.rule as usize) < at);
+        if self.steps.get(first).is_some_and(|step| step.rule as usize == at) {
+            self.steps.remove(first);
+        }
+        self.steps[first..].iter_mut().for_each(|step| step.rule -= 1);
         Ok(rule)
     }
 
     /// The table with this number, if it was ever used.
     pub fn table(&self, id: TableId) -> Option<&Table<K>> {
-        self.tables.iter().find(|table| table.id == id)
+        self.place(id).map(|index| &self.tables[index as usize])
     }
 
     /// The table with this number.
     pub fn table_mut(&mut self, id: TableId) -> &mut Table<K> {
-        let index = self.tables.iter().position(|table| table.id == id).unwrap_or_else(|| {
-            // Hosts have two, and there may be many hosts.
-            self.tables.reserve_exact(1);
-            self.tables.push(Table::new(id));
-            self.prepare();
-            self.tables.len() - 1
-        });
-        &mut self.tables[index]
+        let index = self.place(id).unwrap_or_else(|| self.add_table(id));
+        &mut self.tables[index as usize]
     }
 
-    fn prepare(&mut self) {
-        let table = |rule: &Rule| match rule.action {
-            Action::Table(id) => self.tables.iter().position(|table| table.id == id),
+    fn place(&self, id: TableId) -> Option<u32> {
+        match &self.many {
+            Some(many) if !many.by_id.is_empty() => many.by_id.get(&id).copied(),
+            _ => (0..).zip(&self.tables).find(|(_, table)| table.id == id).map(|(at, _)| at),
+        }
+    }
+
+    /// A table is used for the first time: rules that name it lead somewhere from now on.
+    fn add_table(&mut self, id: TableId) -> u32 {
+        // Hosts have two, and there may be many hosts.
+        reserve_one(&mut self.tables, 1);
+        let index = self.tables.len() as u32;
+        self.tables.push(Table::new(id));
+        if self.tables.len() > FEW {
+            // Those that have come before their number was too large are still to be listed.
+            let listed = self.many_mut().by_id.len();
+            let new: Vec<TableId> = self.tables[listed..].iter().map(|table| table.id).collect();
+            self.many_mut().by_id.extend(new.into_iter().zip(listed as u32..));
+        }
+        let names_it = |(_, rule): &(usize, &Rule)| rule.action == Action::Table(id);
+        let rules = self.rules().iter().enumerate().filter(names_it);
+        let new: Vec<Step> = rules.filter_map(|(at, rule)| self.step(at, rule)).collect();
+        for step in new {
+            let behind = self.steps.partition_point(|there| there.rule < step.rule);
+            reserve_one(&mut self.steps, 1);
+            self.steps.insert(behind, step);
+        }
+        index
+    }
+
+    /// How the rule at this place is carried out, if it can lead somewhere.
+    fn step(&self, at: usize, rule: &Rule) -> Option<Step> {
+        let table = match rule.action {
+            Action::Table(id) => Some(self.place(id)?),
+            Action::Nop => return None,
             _ => None,
         };
-        let step = |(index, rule): (usize, &Rule)| Step {
-            rule: index as u32,
-            always: rule.is_for_all(),
-            table: table(rule).map(|index| index as u32),
-        };
-        let leads = |step: &Step| match self.rules[step.rule as usize].action {
-            Action::Table(_) => step.table.is_some(),
-            Action::Nop => false,
-            _ => true,
-        };
-        self.steps = self.rules.iter().enumerate().map(step).filter(leads).collect();
+        Some(Step { rule: at as u32, always: rule.is_for_all(), table })
     }
 
     /// `fib_rules_lookup()`: the first rule that leads somewhere. With
@@ -168,9 +212,9 @@ impl<K: Address> Family<K> {
         want: Want,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> LookupResult<'a> {
-        let mut index = 0;
+        let (rules, mut index) = (self.rules(), 0);
         while let Some(step) = self.steps.get(index) {
-            let rule = &self.rules[step.rule as usize];
+            let rule = &rules[step.rule as usize];
             index += 1;
             if !step.always && !rule.matches(key) {
                 continue;
@@ -192,8 +236,9 @@ impl<K: Address> Family<K> {
                 }
                 Action::Goto(priority) => {
                     // A target that does not exist is passed over (`[unresolved]`).
-                    let target = self.rules.iter().position(|rule| rule.priority == priority);
-                    if let Some(target) = target.filter(|&target| target > step.rule as usize) {
+                    let target = rules.partition_point(|rule| rule.priority < priority);
+                    let exists = rules.get(target).is_some_and(|it| it.priority == priority);
+                    if exists && target > step.rule as usize {
                         index = self.steps.partition_point(|step| (step.rule as usize) < target);
                     }
                 }
@@ -291,4 +336,57 @@ enum Pick<'a> {
 /// The first path in service, over the port that is demanded (`fib_lookup_good_nhc`).
 pub fn first_path(paths: &[Path], port: Option<u16>) -> Option<&Path> {
     paths.iter().find(|path| path.usable && port.is_none_or(|port| port == path.hop.port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All steps found out anew.
+    fn steps(family: &Family<u32>) -> Vec<(u32, bool, Option<u32>)> {
+        let step = |(at, rule): (usize, &Rule)| {
+            let place = |id: TableId| family.tables.iter().position(|table| table.id == id);
+            let table = match rule.action {
+                Action::Table(id) => Some(place(id)? as u32),
+                Action::Nop => return None,
+                _ => None,
+            };
+            Some((at as u32, rule.is_for_all(), table))
+        };
+        family.rules().iter().enumerate().filter_map(step).collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn steps_follow_rules_and_tables(
+            changes in proptest::collection::vec((0..4u8, 0..40u32, 0..30u32), 0..120)
+        ) {
+            let mut family = Family::<u32>::new();
+            for (what, priority, number) in changes {
+                let action = match number % 5 {
+                    0 => Action::Nop,
+                    1 => Action::Goto(priority + 1),
+                    2 => Action::Blackhole,
+                    _ => Action::Table(TableId(number)),
+                };
+                match what {
+                    0 => drop(family.table_mut(TableId(number))),
+                    1 => drop(family.delete_rule(|rule| rule.priority >= priority)),
+                    _ => {
+                        let rule = Rule { tos: (number / 20) as u8, ..Rule::all(priority, action) };
+                        let there = family.rules().contains(&rule);
+                        proptest::prop_assert_eq!(family.add_rule(rule).is_err(), there);
+                    }
+                }
+                proptest::prop_assert!(family.rules().is_sorted_by_key(|rule| rule.priority));
+                let kept = family.steps.iter().map(|it| (it.rule, it.always, it.table));
+                proptest::prop_assert_eq!(kept.collect::<Vec<_>>(), steps(&family));
+                for id in 0..30 {
+                    let found = family.table(TableId(id)).map(|table| table.id.0);
+                    let there = family.tables.iter().any(|table| table.id.0 == id);
+                    proptest::prop_assert_eq!(found, there.then_some(id));
+                }
+            }
+        }
+    }
 }

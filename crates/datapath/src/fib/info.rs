@@ -267,6 +267,11 @@ impl Infos {
         self.slots.iter_mut().flatten().map(|info| (info.shared.v6, &mut info.paths))
     }
 
+    /// Every info.
+    pub fn each(&self) -> impl Iterator<Item = &Info> {
+        self.slots.iter().flatten()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.many.as_ref().map_or(0, |many| many.free.len())

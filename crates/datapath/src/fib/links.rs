@@ -7,7 +7,6 @@ use super::key::Hop;
 use super::multipath::Path;
 use super::nexthop::{ObjectConfig, Objects};
 use super::resilient::BucketInfo;
-use super::route::{Route, Target};
 use super::state::LinkState;
 use crate::units::Instant;
 use core::net::IpAddr;
@@ -91,12 +90,8 @@ impl Fib {
 
     /// Whether IPv6 routes use an object or a group that it is in (`fib6_check_nh_list`).
     fn serves_v6(&self, id: u32) -> bool {
-        let in_group = |group: u32| {
-            let members = self.objects.get(group).map_or(&[][..], |object| object.members());
-            members.iter().any(|member| member.id == id)
-        };
-        let uses = |target: &Target| matches!(*target, Target::Object(there) if there == id || in_group(there));
-        self.family_routes(&self.v6).iter().any(|route| uses(&route.target))
+        let uses = |there: u32| there == id || self.objects.has_member(there, id);
+        self.infos.each().any(|info| info.shared.v6 && info.object().is_some_and(uses))
     }
 
     /// `ip nexthop del`: groups lose the member; routes of the object, and of groups that are
@@ -104,9 +99,8 @@ impl Fib {
     pub fn delete_object(&mut self, now: Instant, id: u32) -> Result<(), FibError> {
         let links = &self.links;
         let gone = self.objects.delete(now, id, |path| apply_link_of_object(links, path))?;
-        let uses = |route: &Route| matches!(route.target, Target::Object(id) if gone.contains(&id));
-        for route in self.routes().iter().filter(|route| uses(route)) {
-            self.delete(&RouteFilter::exactly(route)).expect("the route was just listed");
+        for route in self.routes_to(&gone) {
+            self.delete(&RouteFilter::exactly(&route)).expect("the route was just listed");
         }
         Ok(())
     }

@@ -42,8 +42,9 @@ pub use route::{
 pub use rules::{Action, InputPort, Rule};
 pub use state::{Hashed, LinkState, Settings};
 
+use core::net::IpAddr;
 use family::Family;
-use info::Infos;
+use info::{Info, Infos};
 use nexthop::Objects;
 use source::Own;
 use table::{Address, Table};
@@ -96,8 +97,8 @@ impl Fib {
     /// No routes, default rules, all interfaces up, policy 0.
     pub fn new() -> Self {
         Self {
-            v4: Family::new(false),
-            v6: Family::new(true),
+            v4: Family::new(),
+            v6: Family::new(),
             infos: Infos::default(),
             objects: Objects::default(),
             settings: Settings::default(),
@@ -118,8 +119,33 @@ impl Fib {
 
     /// Every route, table by table, in order of prefix and then of preference; IPv4 first.
     pub fn routes(&self) -> Vec<Route> {
-        let mut routes = self.family_routes(&self.v4);
-        routes.extend(self.family_routes(&self.v6));
+        self.routes_of(|_| true)
+    }
+
+    /// The routes that prefer the source `addr`, in the order of [`Fib::routes`]. If there are none, which is seen in
+    /// what routes share, no route is looked at.
+    pub fn routes_from(&self, addr: IpAddr) -> Vec<Route> {
+        self.few_routes_of(|info| info.shared.prefsrc == Some(addr))
+    }
+
+    /// The routes with a next hop of their own over `port`, likewise.
+    pub fn routes_over(&self, port: u16) -> Vec<Route> {
+        self.few_routes_of(|info| info.paths.paths().iter().any(|path| path.hop.port == port))
+    }
+
+    /// The routes to next-hop objects that are among `ids`, likewise.
+    fn routes_to(&self, ids: &[u32]) -> Vec<Route> {
+        self.few_routes_of(|info| info.object().is_some_and(|id| ids.contains(&id)))
+    }
+
+    fn few_routes_of(&self, wanted: impl Fn(&Info) -> bool) -> Vec<Route> {
+        let any = self.infos.each().any(&wanted);
+        if any { self.routes_of(wanted) } else { Vec::new() }
+    }
+
+    fn routes_of(&self, wanted: impl Fn(&Info) -> bool) -> Vec<Route> {
+        let mut routes = self.family_routes(&self.v4, &wanted);
+        routes.extend(self.family_routes(&self.v6, &wanted));
         routes
     }
 
@@ -168,15 +194,22 @@ impl Fib {
         self.infos.len()
     }
 
-    fn family_routes<K: Address>(&self, family: &Family<K>) -> Vec<Route> {
+    fn family_routes<K: Address>(
+        &self,
+        family: &Family<K>,
+        wanted: impl Fn(&Info) -> bool,
+    ) -> Vec<Route> {
         let mut routes = Vec::new();
         // As the kernel lists them: by the buckets that its tables lie in.
         let mut tables: Vec<&Table<K>> = family.tables().iter().collect();
         tables.sort_by_key(|table| (table.id.0 % TABLE_BUCKETS, table.id));
         for table in tables {
             for (key, len, alias) in table.iter() {
-                let prefix = Prefix::containing(key.to_ip(), len).expect("a prefix of a table");
-                routes.push(self.infos.get(alias.info).route(prefix, table.id, alias));
+                let info = self.infos.get(alias.info);
+                if wanted(info) {
+                    let prefix = Prefix::containing(key.to_ip(), len).expect("a prefix of a table");
+                    routes.push(info.route(prefix, table.id, alias));
+                }
             }
         }
         routes

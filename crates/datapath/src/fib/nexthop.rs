@@ -5,7 +5,7 @@ use super::multipath::{Path, PathSet};
 use super::resilient::{Member, Resilient, ResilientConfig};
 use super::route::NextHop;
 use crate::units::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a next-hop object is configured as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Object {
     /// Of each path, the object it belongs to.
     ids: Vec<u32>,
     resilient: Option<Resilient>,
+    /// The groups that have it as a member (`nh->grp_list`).
+    groups: BTreeSet<u32>,
 }
 
 /// All objects by number.
@@ -155,8 +157,34 @@ impl Objects {
         }
         self.check(id, &config)?;
         let object = self.build(now, config, v6, state);
-        self.by_id.insert(id, object);
+        self.put(id, object);
         Ok(())
+    }
+
+    /// Puts an object in its place, where none is, and on the lists of its members.
+    fn put(&mut self, id: u32, object: Object) {
+        for member in object.members() {
+            if let Some(member) = self.by_id.get_mut(&member.id) {
+                member.groups.insert(id);
+            }
+        }
+        self.by_id.insert(id, object);
+    }
+
+    /// Takes an object out of its place, and off the lists of its members.
+    fn take(&mut self, id: u32) -> Option<Object> {
+        let object = self.by_id.remove(&id)?;
+        for member in object.members() {
+            if let Some(member) = self.by_id.get_mut(&member.id) {
+                member.groups.remove(&id);
+            }
+        }
+        Some(object)
+    }
+
+    /// Whether a group has an object as a member.
+    pub(super) fn has_member(&self, group: u32, id: u32) -> bool {
+        self.get(id).is_some_and(|object| object.groups.contains(&group))
     }
 
     /// `ip nexthop replace`: routes and groups that use the object follow at once; a resilient
@@ -176,7 +204,7 @@ impl Objects {
             return Err(FibError::BlackholeReplacesMember);
         }
         let mut object = self.build(now, config, v6, &mut state);
-        let old = self.by_id.remove(&id).expect("looked up above");
+        let old = self.take(id).expect("looked up above");
         if let (Some(mut table), ObjectConfig::Resilient(_, config)) =
             (old.resilient, &object.config)
         {
@@ -184,8 +212,10 @@ impl Objects {
             object.resilient = Some(table);
             object.rebalance(now);
         }
-        self.by_id.insert(id, object);
-        self.refresh_groups(now, state);
+        object.groups = old.groups;
+        let groups: Vec<u32> = object.groups.iter().copied().collect();
+        self.put(id, object);
+        self.refresh(groups, now, state);
         Ok(())
     }
 
@@ -197,23 +227,24 @@ impl Objects {
         id: u32,
         state: impl FnMut(&mut Path),
     ) -> Result<Vec<u32>, FibError> {
-        self.by_id.remove(&id).ok_or(FibError::NoSuchEntry)?;
+        let object = self.take(id).ok_or(FibError::NoSuchEntry)?;
         let mut gone = vec![id];
-        for (&group, object) in &mut self.by_id {
-            let (ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) =
+        let mut left: Vec<u32> = object.groups.into_iter().collect();
+        left.retain(|&group| {
+            let object = self.by_id.get_mut(&group).expect("a group that is listed");
+            if let ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) =
                 &mut object.config
-            else {
-                continue;
-            };
-            members.retain(|member| member.id != id);
-            if members.is_empty() {
+            {
+                members.retain(|member| member.id != id);
+            }
+            let is_empty = object.members().is_empty();
+            if is_empty {
+                self.by_id.remove(&group);
                 gone.push(group);
             }
-        }
-        for group in &gone {
-            self.by_id.remove(group);
-        }
-        self.refresh_groups(now, state);
+            !is_empty
+        });
+        self.refresh(left, now, state);
         Ok(gone)
     }
 
@@ -242,10 +273,8 @@ impl Objects {
         self.by_id.values().filter_map(|object| object.resilient.as_ref()?.wake_at()).min()
     }
 
-    /// Rebuilds every group from its members as they are now.
-    fn refresh_groups(&mut self, now: Instant, mut state: impl FnMut(&mut Path)) {
-        let groups: Vec<u32> =
-            self.by_id.iter().filter(|(_, o)| !o.members().is_empty()).map(|(&id, _)| id).collect();
+    /// Rebuilds groups, one of whose members has changed or gone, from those that they have now.
+    fn refresh(&mut self, groups: Vec<u32>, now: Instant, mut state: impl FnMut(&mut Path)) {
         for id in groups {
             let config = &self.by_id[&id].config;
             let ((mut paths, ids), blackhole) = (self.resolve(config), self.is_blackhole(config));
@@ -293,7 +322,8 @@ impl Objects {
         paths.update(state);
         let blackhole = self.is_blackhole(&config);
         let v6 = family(&config, v6);
-        let mut object = Object { config, v6, paths, blackhole, ids, resilient: None };
+        let mut object =
+            Object { config, v6, paths, blackhole, ids, resilient: None, groups: BTreeSet::new() };
         if let ObjectConfig::Resilient(_, resilient) = object.config {
             object.resilient = Some(Resilient::new(now, resilient, &object.usable_members()));
         }
@@ -313,10 +343,8 @@ impl Objects {
     }
 
     fn is_one_of_several(&self, id: u32) -> bool {
-        let groups = self.by_id.values().map(Object::members);
-        groups
-            .filter(|members| members.len() > 1)
-            .any(|members| members.iter().any(|member| member.id == id))
+        let groups = self.get(id).into_iter().flat_map(|object| &object.groups);
+        groups.into_iter().any(|group| self.by_id[group].members().len() > 1)
     }
 
     fn check_members(&self, id: u32, members: &[Member]) -> Result<(), FibError> {
