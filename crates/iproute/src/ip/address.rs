@@ -39,9 +39,8 @@ impl Ip {
         let (Own { port, addr, len }, _) = self.read_address(words, family)?;
         let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
         self.refuse_same_address(addr, len, port)?;
-        for route in
-            routes_of_address(addr, net, port, primary(addr, len, self.devices.addresses(port)))
-        {
+        let primary = self.devices.primary(port, addr, len);
+        for route in routes_of_address(addr, net, port, primary) {
             match self.fib.append(route) {
                 // Another address has brought the same route along.
                 Ok(()) | Err(FibError::Exists) => {}
@@ -78,7 +77,10 @@ impl Ip {
     /// (`ipv6_add_addr`).
     fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> IpResult<()> {
         let same = |(there, its): &(IpAddr, u8)| *there == addr && (addr.is_ipv6() || *its == len);
-        if self.devices.addresses(port).iter().any(same) {
+        // Few have an address twice, and many interfaces have many.
+        if self.devices.owners(addr).any(|owner| owner == port)
+            && self.devices.addresses(port).iter().any(same)
+        {
             return Err(FibError::Exists.into());
         }
         Ok(())
@@ -164,27 +166,15 @@ fn shown(devices: &Devices, port: u16, family: Option<bool>) -> impl Iterator<It
     let all = devices.addresses(port);
     let of = move |v6: bool| {
         let wanted = family.is_none_or(|family| family == v6);
-        let its = all.iter().enumerate().filter(move |(_, (addr, _))| addr.is_ipv6() == v6);
-        its.filter(move |_| wanted).map(move |(index, &(addr, len))| Shown {
+        let its = all.iter().filter(move |(addr, _)| addr.is_ipv6() == v6);
+        its.filter(move |_| wanted).map(move |&(addr, len)| Shown {
             addr,
             len,
             scope: scope(addr),
-            secondary: is_secondary(addr, len, &all[..index]),
+            secondary: devices.primary(port, addr, len).is_some(),
         })
     };
     of(false).chain(of(true))
-}
-
-/// An IPv4 address behind another one of the same network (`IFA_F_SECONDARY`).
-fn is_secondary(addr: IpAddr, len: u8, before: &[(IpAddr, u8)]) -> bool {
-    primary(addr, len, before).is_some()
-}
-
-/// The first IPv4 address of the network, where there is one before (`inet_ifa_byprefix`).
-fn primary(addr: IpAddr, len: u8, before: &[(IpAddr, u8)]) -> Option<IpAddr> {
-    let net = Prefix::containing(addr, len);
-    let same = |&&(first, its): &&(IpAddr, u8)| its == len && Prefix::containing(first, its) == net;
-    before.iter().find(same).map(|&(first, _)| first).filter(|_| addr.is_ipv4())
 }
 
 /// `ip` itself gives addresses of loopback, and the kernel link-local ones of IPv6, another scope than global.

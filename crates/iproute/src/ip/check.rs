@@ -3,7 +3,6 @@
 use super::route::{HopWords, RouteWords};
 use super::{Ip, IpError, IpResult};
 use core::net::IpAddr;
-use datapath::fib::source::Own;
 use datapath::fib::{Decision, NextHop, Route, RouteKey, RouteType, Scope, Target};
 
 /// Bits of the TOS byte that are ECN's: IPv4 routes and rules have none (`rtm_to_fib_config`, `fib4_rule_configure`).
@@ -69,7 +68,7 @@ impl Ip {
             return Err(IpError::Answer("Error: Route with host scope can not have a gateway."));
         }
         // What is this host itself is nearer than the link.
-        let own = || self.devices.own().any(|own| own.addr == gateway);
+        let own = || self.devices.owners(gateway).next().is_some();
         if scope < Scope::LINK || gateway.is_ipv6() || !hop.onlink && own() {
             return Ok(());
         }
@@ -107,15 +106,15 @@ impl Ip {
             Target::Object(_) => Vec::new(),
         };
         let link = matches!(source, IpAddr::V6(source) if source.is_unicast_link_local());
-        let fits = |own: Own| own.addr == source && (!link || ports.contains(&own.port));
-        !source.is_loopback() && self.devices.own().any(fits)
+        let fits = |owner: u16| !link || ports.contains(&owner);
+        !source.is_loopback() && self.devices.owners(source).any(fits)
     }
 
     /// Whether packets to an IPv4 address are for this host (`inet_addr_type`).
     pub(super) fn is_local(&self, addr: IpAddr) -> bool {
         let key = RouteKey::to(addr);
         addr.is_loopback()
-            || self.devices.own().any(|own| own.addr == addr)
+            || self.devices.owners(addr).next().is_some()
             || self.fib.lookup(&key) == Decision::Local
                 && self.fib.matching(&key).is_some_and(|route| route.kind == RouteType::Local)
     }

@@ -51,12 +51,15 @@ impl Config {
     /// # Errors
     /// As for [`Ip::run`]; the lines stay as they were.
     pub fn run(&mut self, command: &str) -> IpResult<Answer> {
+        if only_asks(command) {
+            return Ok(Answer { output: self.ip.run(command)?, changed: false });
+        }
         let before = self.ip.save();
         let output = self.ip.run(command)?;
         let after = self.ip.save();
         let changed = before != after;
         if changed {
-            self.lines = self.edited(command, &after);
+            self.lines = self.edited(command, &before, &after);
         }
         Ok(Answer { output, changed })
     }
@@ -64,7 +67,10 @@ impl Config {
     /// The lines with the least change after which they say `wanted`: without the line that the
     /// command takes back, with the command in place of the line that it replaces, or with the
     /// command at the end, which always is right.
-    fn edited(&self, command: &str, wanted: &str) -> Vec<String> {
+    ///
+    /// Each line that is tried takes another reading of all of them. So lines that add something are left alone by a
+    /// command that does nothing but add, and in a long file few others are tried.
+    fn edited(&self, command: &str, before: &str, wanted: &str) -> Vec<String> {
         let command = command.trim();
         let says = |lines: &[String]| {
             let mut ip = Ip::new();
@@ -75,8 +81,11 @@ impl Config {
             let words = self.lines[**line].split('#').next().unwrap_or("");
             words.split_whitespace().any(|word| subject.contains(&word))
         };
+        let only_adds = has_all_lines(wanted, before);
+        let may_go = |line: &&usize| !(only_adds && adds(&self.lines[**line]));
         let all: Vec<usize> = (0..self.lines.len()).rev().collect();
-        for &at in all.iter().filter(related) {
+        let most = (LINES_READ / self.lines.len().max(1)).max(LINES_TRIED);
+        for &at in all.iter().filter(may_go).filter(related).take(most) {
             let mut lines = self.lines.clone();
             lines.remove(at);
             if says(&lines) {
@@ -91,6 +100,46 @@ impl Config {
         lines.push(command.to_owned());
         lines
     }
+}
+
+/// So many lines are read again to find the one that a command is about,
+const LINES_READ: usize = 200_000;
+/// but so many places are tried at least.
+const LINES_TRIED: usize = 4;
+
+/// Object and verb, if they are written out.
+fn object_and_verb(command: &str) -> (Option<&str>, Option<&str>) {
+    let words = command.split('#').next().unwrap_or_default().split_whitespace();
+    let mut words = words.filter(|word| !word.starts_with('-')).peekable();
+    words.next_if_eq(&"ip");
+    (words.next(), words.next())
+}
+
+/// A command that changes nothing, whatever there is.
+fn only_asks(command: &str) -> bool {
+    matches!(object_and_verb(command), (Some(_), Some("show" | "get")))
+}
+
+/// A command that adds something, and takes nothing away.
+fn adds(command: &str) -> bool {
+    matches!(
+        object_and_verb(command),
+        (
+            Some("route" | "rule" | "nexthop" | "address" | "link"),
+            Some("add" | "append" | "prepend")
+        )
+    )
+}
+
+/// Whether each line of `part` is one of `all`.
+fn has_all_lines(all: &str, part: &str) -> bool {
+    let sorted = |text| {
+        let mut lines: Vec<&str> = str::lines(text).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let mut all = sorted(all).into_iter();
+    sorted(part).into_iter().all(|line| all.any(|there| there == line))
 }
 
 /// The words of a command that a line about the same thing would have too.

@@ -3,9 +3,10 @@
 pub(super) use crate::units::parse_number;
 
 use crate::words::{GrammarError, Result, Word};
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::source::Own;
 use datapath::fib::{Algorithm, Prefix, Protocol, RouteType, Scope, TableId};
+use std::collections::BTreeMap;
 
 /// The port of `lo`.
 pub const LOOPBACK: u16 = u16::MAX;
@@ -14,8 +15,15 @@ pub const LOOPBACK: u16 = u16::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     ports: Vec<Device>,
+    /// All ports, in the order of their names.
+    by_name: Vec<u16>,
     /// The addresses of `lo`.
     loopback: Vec<(IpAddr, u8)>,
+    /// Who has which address: the port with `lo` before all others, how often it has it (an IPv4 address may be
+    /// there with several lengths).
+    owners: BTreeMap<(IpAddr, u16), u32>,
+    /// The first IPv4 address that each port has in a network.
+    primaries: BTreeMap<(u16, Prefix), Ipv4Addr>,
 }
 
 #[derive(Clone, Debug)]
@@ -33,29 +41,52 @@ impl Devices {
     /// Adds an interface and returns its port; ports count from 0.
     pub fn add(&mut self, name: &str) -> u16 {
         let port = u16::try_from(self.ports.len()).expect("a host has fewer than 65536 ports");
+        let behind = self.by_name.partition_point(|there| self.name(*there) <= name);
+        self.by_name.insert(behind, port);
         self.ports.push(Device { name: name.to_owned(), addresses: Vec::new() });
         port
     }
 
     /// Notes an address of a port.
     pub fn add_address(&mut self, port: u16, addr: IpAddr, len: u8) {
-        if port == LOOPBACK {
-            self.loopback.push((addr, len));
-        } else if let Some(device) = self.ports.get_mut(usize::from(port)) {
-            device.addresses.push((addr, len));
+        let Some(addresses) = self.addresses_mut(port) else { return };
+        addresses.push((addr, len));
+        *self.owners.entry((addr, rank(port))).or_default() += 1;
+        if let (IpAddr::V4(addr), Some(net)) = (addr, Prefix::containing(addr, len)) {
+            self.primaries.entry((port, net)).or_insert(addr);
         }
     }
 
     /// Forgets an address of a port.
     pub fn remove_address(&mut self, own: Own) {
-        let addresses = if own.port == LOOPBACK {
-            &mut self.loopback
-        } else if let Some(device) = self.ports.get_mut(usize::from(own.port)) {
-            &mut device.addresses
-        } else {
-            return;
-        };
-        addresses.retain(|&(addr, len)| (addr, len) != (own.addr, own.len));
+        let Some(addresses) = self.addresses_mut(own.port) else { return };
+        let before = addresses.len();
+        addresses.retain(|there| *there != (own.addr, own.len));
+        let gone = (before - addresses.len()) as u32;
+        let owner = (own.addr, rank(own.port));
+        if let Some(times) = self.owners.get_mut(&owner) {
+            *times -= gone;
+            if *times == 0 {
+                self.owners.remove(&owner);
+            }
+        }
+        let IpAddr::V4(addr) = own.addr else { return };
+        let Some(net) = Prefix::containing(own.addr, own.len) else { return };
+        let place = (own.port, net);
+        if self.primaries.get(&place) == Some(&addr) {
+            let of_net = |&&(addr, len): &&(IpAddr, u8)| len == own.len && net.contains(addr);
+            match self.addresses(own.port).iter().find(of_net) {
+                Some(&(IpAddr::V4(next), _)) => drop(self.primaries.insert(place, next)),
+                _ => drop(self.primaries.remove(&place)),
+            }
+        }
+    }
+
+    fn addresses_mut(&mut self, port: u16) -> Option<&mut Vec<(IpAddr, u8)>> {
+        if port == LOOPBACK {
+            return Some(&mut self.loopback);
+        }
+        self.ports.get_mut(usize::from(port)).map(|device| &mut device.addresses)
     }
 
     /// All ports but `lo`.
@@ -84,7 +115,8 @@ impl Devices {
         if name == "lo" {
             return Some(LOOPBACK);
         }
-        self.ports.iter().position(|device| device.name == name).map(|index| index as u16)
+        let first = self.by_name.partition_point(|port| self.name(*port) < name);
+        self.by_name.get(first).copied().filter(|port| self.name(*port) == name)
     }
 
     /// The addresses of all interfaces, those of `lo` first.
@@ -95,6 +127,21 @@ impl Devices {
         })
     }
 
+    /// The ports that have an address, `lo` first.
+    pub(super) fn owners(&self, addr: IpAddr) -> impl Iterator<Item = u16> {
+        let owners = self.owners.range((addr, 0)..=(addr, u16::MAX));
+        owners.map(|(&(_, rank), _)| rank.wrapping_sub(1))
+    }
+
+    /// The first IPv4 address that a port has in the network of this one, if that is another one: then this one is
+    /// behind it (`IFA_F_SECONDARY`, `inet_ifa_byprefix`).
+    pub(super) fn primary(&self, port: u16, addr: IpAddr, len: u8) -> Option<IpAddr> {
+        let IpAddr::V4(addr) = addr else { return None };
+        let net = Prefix::containing(addr.into(), len)?;
+        let primary = self.primaries.get(&(port, net)).copied();
+        primary.filter(|primary| *primary != addr).map(IpAddr::V4)
+    }
+
     /// The port that a word names.
     pub(super) fn read(&self, word: Word<'_>) -> Result<u16> {
         self.port(word.text).ok_or_else(|| {
@@ -103,6 +150,11 @@ impl Devices {
             word.error(format!("Cannot find device \"{}\"", word.text), nearest)
         })
     }
+}
+
+/// The place of a port among all: `lo`, whose number is the last, is the first.
+fn rank(port: u16) -> u16 {
+    port.wrapping_add(1)
 }
 
 const TABLES: [(&str, u32); 4] = [("default", 253), ("main", 254), ("local", 255), ("unspec", 0)];

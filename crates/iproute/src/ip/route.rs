@@ -337,9 +337,9 @@ impl Ip {
         if key.dst.is_ipv6() {
             return Err(super::IpError::Answer("Error: Gateway can not be a local address."));
         }
-        let own = self.devices.own().find(|own| own.addr == key.dst && own.port != LOOPBACK);
-        let own = own.filter(|own| key.oif.is_none_or(|port| port == own.port));
-        own.map(|own| own.port).ok_or(super::IpError::Answer("Error: Nexthop has invalid gateway."))
+        let owner = self.devices.owners(key.dst).find(|owner| *owner != LOOPBACK);
+        let owner = owner.filter(|owner| key.oif.is_none_or(|port| port == *owner));
+        owner.ok_or(super::IpError::Answer("Error: Nexthop has invalid gateway."))
     }
 
     /// What `ip route del` is to remove.

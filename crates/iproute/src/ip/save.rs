@@ -6,7 +6,29 @@ use super::names;
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::nexthop::ObjectConfig;
-use datapath::fib::{NextHop, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
+use datapath::fib::{NextHop, Prefix, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
+use std::collections::BTreeMap;
+
+/// Routes by their prefixes, tables and metrics: of many, one is looked for among few.
+struct ByPlace<'a>(BTreeMap<(Prefix, TableId, u32), Vec<&'a Route>>);
+
+impl<'a> ByPlace<'a> {
+    fn new(routes: &'a [Route]) -> Self {
+        let mut places: BTreeMap<_, Vec<&Route>> = BTreeMap::new();
+        for route in routes {
+            places.entry(place(route)).or_default().push(route);
+        }
+        Self(places)
+    }
+
+    fn contain(&self, route: &Route) -> bool {
+        self.0.get(&place(route)).is_some_and(|its| its.contains(&route))
+    }
+}
+
+fn place(route: &Route) -> (Prefix, TableId, u32) {
+    (route.prefix, route.table, route.metric)
+}
 
 impl Ip {
     /// Everything that was configured: two configurations are equal exactly if their lines are.
@@ -112,7 +134,9 @@ impl Ip {
     /// Routes besides those that the addresses bring along.
     fn save_routes(&self, usual: &[Route], draft: &mut Draft) {
         let routes = self.fib.routes();
-        let mut added: Vec<&Route> = routes.iter().filter(|route| !usual.contains(route)).collect();
+        let are_usual = ByPlace::new(usual);
+        let mut added: Vec<&Route> =
+            routes.iter().filter(|route| !are_usual.contain(route)).collect();
         // Gateways are reached by routes that have none.
         added.sort_by_key(|route| has_gateway(route));
         for route in added {
@@ -122,7 +146,8 @@ impl Ip {
             };
             draft.put_with(&self.route_line("append", route), hops, self);
         }
-        for gone in usual.iter().filter(|route| !routes.contains(route)) {
+        let are_there = ByPlace::new(&routes);
+        for gone in usual.iter().filter(|route| !are_there.contain(route)) {
             draft.put(&self.route_line("del", gone));
         }
     }

@@ -1,6 +1,6 @@
 //! `ip address del`: what goes with an address.
 
-use super::{is_secondary, primary, routes_of_address};
+use super::routes_of_address;
 use crate::ip::{Ip, IpError, IpResult};
 use crate::words::Words;
 use core::net::IpAddr;
@@ -36,7 +36,7 @@ impl Ip {
         let all = self.devices.addresses(own.port);
         let at = all.iter().position(|&its| its == (own.addr, own.len)).unwrap_or(0);
         let mut gone = Vec::new();
-        if own.addr.is_ipv4() && !is_secondary(own.addr, own.len, &all[..at]) {
+        if own.addr.is_ipv4() && self.devices.primary(own.port, own.addr, own.len).is_none() {
             let net = Prefix::containing(own.addr, own.len);
             let same = |&&(addr, len): &&(IpAddr, u8)| {
                 len == own.len && Prefix::containing(addr, len) == net
@@ -51,27 +51,26 @@ impl Ip {
     /// One address, the routes that it has brought along and no other one of the interface still brings, and
     /// then those that cannot be without it (`fib_del_ifaddr`, `cleanup_prefix_route`).
     fn remove_own(&mut self, own: Own) {
-        let all = self.devices.addresses(own.port);
-        let at = all.iter().position(|&its| its == (own.addr, own.len)).unwrap_or(0);
-        let its_primary = primary(own.addr, own.len, &all[..at]);
+        let Some(net) = Prefix::containing(own.addr, own.len) else { return };
+        let its_primary = self.devices.primary(own.port, own.addr, own.len);
         self.devices.remove_address(own);
         self.fib.remove_address(own);
         let mut kept = Vec::new();
-        let left = self.devices.addresses(own.port);
-        for (index, &(addr, len)) in left.iter().enumerate() {
-            if let Some(net) = Prefix::containing(addr, len) {
-                let primary = primary(addr, len, &left[..index]);
+        for &(addr, len) in self.devices.addresses(own.port) {
+            if may_share_a_route(own, (addr, len), net)
+                && let Some(net) = Prefix::containing(addr, len)
+            {
+                let primary = self.devices.primary(own.port, addr, len);
                 kept.extend(routes_of_address(addr, net, own.port, primary));
             }
         }
-        let Some(net) = Prefix::containing(own.addr, own.len) else { return };
         for route in routes_of_address(own.addr, net, own.port, its_primary) {
             if !kept.iter().any(|kept| is_one_route(kept, &route)) {
                 // Somebody may have deleted it before.
                 let _ = self.fib.delete(&RouteFilter::exactly(&route));
             }
         }
-        let elsewhere = self.devices.own().any(|other| other.addr == own.addr);
+        let elsewhere = self.devices.owners(own.addr).next().is_some();
         match own.addr {
             IpAddr::V4(_) if !elsewhere => self.delete_from(own.addr),
             IpAddr::V6(_) => self.forget_source(own),
@@ -85,34 +84,45 @@ impl Ip {
 
     /// Routes of table main whose preferred source has gone (`fib_sync_down_addr`).
     fn delete_from(&mut self, addr: IpAddr) {
-        self.delete_where(|route| route.prefsrc == Some(addr) && route.table == TableId::MAIN);
+        for route in self.fib.routes_from(addr) {
+            if route.table == TableId::MAIN {
+                let _ = self.fib.delete(&RouteFilter::exactly(&route));
+            }
+        }
     }
 
     /// An interface without IPv4 addresses is none for IPv4: its routes go (`fib_disable_ip`).
     fn delete_over(&mut self, port: u16) {
-        self.delete_where(|route| {
-            let Target::Hops(hops) = &route.target else { return false };
-            route.prefix.addr().is_ipv4()
-                && !hops.is_empty()
-                && hops.iter().all(|hop| hop.hop.port == port)
-        });
-    }
-
-    fn delete_where(&mut self, is_meant: impl Fn(&Route) -> bool) {
-        for route in self.fib.routes().iter().filter(|route| is_meant(route)) {
-            let _ = self.fib.delete(&RouteFilter::exactly(route));
+        for route in self.fib.routes_over(port) {
+            let Target::Hops(hops) = &route.target else { continue };
+            if route.prefix.addr().is_ipv4() && hops.iter().all(|hop| hop.hop.port == port) {
+                let _ = self.fib.delete(&RouteFilter::exactly(&route));
+            }
         }
     }
 
     /// In IPv6 routes over the interface stay, without the source (`rt6_remove_prefsrc`).
     fn forget_source(&mut self, own: Own) {
         let over = |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().any(|hop| hop.hop.port == own.port));
-        for route in self.fib.routes() {
-            if route.prefsrc == Some(own.addr) && over(&route.target) {
+        for route in self.fib.routes_from(own.addr) {
+            if over(&route.target) {
                 let _ = self.fib.replace(Route { prefsrc: None, ..route });
             }
         }
     }
+}
+
+/// Whether another address may have brought along what one has: itself, its network or its broadcast. Asked first,
+/// as few do.
+fn may_share_a_route(own: Own, (addr, len): (IpAddr, u8), net: Prefix) -> bool {
+    let broadcast = |addr, len| match addr {
+        IpAddr::V4(addr) => datapath::packet::broadcast(addr, len),
+        IpAddr::V6(_) => None,
+    };
+    let last = broadcast(own.addr, own.len);
+    addr == own.addr
+        || len == own.len && net.contains(addr)
+        || last.is_some() && last == broadcast(addr, len)
 }
 
 /// What two addresses have in common: an IPv4 route to a network belongs to its first address, so it stays

@@ -102,8 +102,8 @@ impl Ip {
         if src.is_multicast() || src.is_broadcast() || src.octets()[0] == 0 {
             return Err(INVALID);
         }
-        if let Some(own) = self.devices.own().find(|own| own.addr == src) {
-            return Ok(Some(own.port));
+        if let Some(owner) = self.devices.owners(src.into()).next() {
+            return Ok(Some(owner));
         }
         if self.is_local(src.into()) { Ok(Some(LOOPBACK)) } else { Err(UNREACHABLE) }
     }
