@@ -4,7 +4,7 @@
 //! through the same checks as a written one and its errors name the override.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -62,7 +62,8 @@ pub enum Kind {
 pub struct Document {
     /// The file's name as the user gave it.
     pub name: String,
-    text: String,
+    /// Shared by all points of a sweep.
+    text: Arc<str>,
     /// Where the lines of the text begin, once a fault is to be shown.
     lines: OnceLock<Box<[usize]>>,
     /// The tree; always a table.
@@ -169,6 +170,17 @@ impl Document {
             let ends = self.text.match_indices('\n').map(|(end, _)| end + 1);
             std::iter::once(0).chain(ends).collect()
         })
+    }
+
+    /// Forgets what is swept, but for the names of the axes: once it has been read, each point is read from a copy of
+    /// the tree, and of many points that would be very many values.
+    pub fn forget_swept(&mut self) {
+        let Kind::Table(root) = &mut self.root.kind else { return };
+        let sweep = root.iter_mut().find(|(key, _)| key.name == "sweep");
+        let Some((_, Node { kind: Kind::Table(axes), .. })) = sweep else { return };
+        for (_, steps) in axes {
+            steps.kind = Kind::List(Vec::new());
+        }
     }
 
     /// Applies `path = value`, where the value is TOML or, failing that, a bare word.

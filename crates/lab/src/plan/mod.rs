@@ -180,6 +180,7 @@ impl Experiment {
         let draws = crate::sweep::read_draws(&document)?;
         crate::sweep::check_grid(&axes, &document)?;
         let base = read_with(&document, &[])?;
+        document.forget_swept();
         let points = crate::sweep::grid(&axes, &exclusions);
         if points.is_empty() {
             let at = document.root.get("sweep").map_or(&document.root.at, |sweep| &sweep.at);
