@@ -8,7 +8,7 @@
 
 use crate::border::{self, fail};
 use crate::flags::Flags;
-use crate::instance::Instance;
+use crate::instance::{Instance, Place};
 use crate::interface::Interface;
 use crate::{decode, encode, transfers};
 use datapath::socket::{Data, EpollEvent, Errno, OptionValue, PollFd, Return, Syscall, number};
@@ -18,14 +18,20 @@ use libc::{
     size_t, sockaddr, socklen_t, ssize_t, timeval, timezone, useconds_t,
 };
 use std::ffi::CStr;
-use std::sync::Arc;
 
 /// Fills in the table, and starts a host for one script. `flags` is the text of `--so_flags`.
 ///
+/// Flags that cannot be understood are told, and end the process, as packetdrill's own do: there is no other way
+/// to refuse here.
+///
 /// # Safety
-/// `flags` is null or a C string; `table` points at a table that may be written.
+/// `flags` is null or a C string; `table` is null or points at a table that may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table: *mut Interface) {
+    if table.is_null() {
+        eprintln!("ackwright: packetdrill_interface_init(): the table is a null pointer");
+        return;
+    }
     let text = if flags.is_null() {
         String::new()
     } else {
@@ -36,9 +42,9 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
         eprintln!("ackwright: --so_flags: {what}");
         std::process::exit(2);
     });
-    let instance = Arc::into_raw(Instance::start(&flags));
     let filled = Interface {
-        userdata: instance.cast_mut().cast(),
+        // A number, not an address: one that is over, or was made up, is then known as such.
+        userdata: core::ptr::without_provenance_mut(Instance::start(&flags)),
         free: Some(free),
         socket: Some(socket),
         bind: Some(bind),
@@ -73,18 +79,26 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
         splice: Some(splice),
     };
     // SAFETY: by the contract of this function.
-    unsafe { table.write(filled) };
+    unsafe { table.write_unaligned(filled) };
 }
 
 pub(crate) type User = *mut c_void;
 
-/// The instance behind the first argument.
-///
-/// # Safety
-/// `user` is what [`packetdrill_interface_init`] put into the table, and [`free`] was not called.
-pub(crate) unsafe fn instance<'a>(user: User) -> &'a Instance {
-    // SAFETY: it came from `Arc::into_raw` and is kept until `free`.
-    unsafe { &*user.cast::<Instance>() }
+/// Does a call of the instance behind the first argument. It fails where there is none.
+pub(crate) fn with<T: From<i8>>(user: User, name: &str, act: impl FnOnce(&Instance) -> T) -> T {
+    border::guarded(name, || match Instance::numbered(user.addr()) {
+        Some(instance) => act(&instance),
+        None => no_instance(name),
+    })
+}
+
+/// What is said of a call after `free`, or with something else than the table's `userdata`.
+#[cold]
+fn no_instance<T: From<i8>>(name: &str) -> T {
+    eprintln!(
+        "ackwright: {name}(): no such instance: the first argument is the table's userdata, until free()"
+    );
+    fail(Errno::EBADF)
 }
 
 /// What a call that moves bytes returns.
@@ -98,16 +112,16 @@ fn int(done: Result<Return, Errno>) -> c_int {
 }
 
 unsafe extern "C" fn free(user: User) {
-    // SAFETY: packetdrill hands back what `packetdrill_interface_init` gave it, once.
-    let instance = unsafe { Arc::from_raw(user.cast::<Instance>().cast_const()) };
-    instance.end();
+    if !Instance::end(user.addr()) {
+        no_instance::<c_int>("free");
+    }
 }
 
 unsafe extern "C" fn socket(user: User, domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let opened = instance.open(Syscall::Socket { domain, kind, protocol });
-    opened.map_or_else(fail, |(fd, _)| fd)
+    with(user, "socket", |instance| {
+        let opened = instance.open(Syscall::Socket { domain, kind, protocol });
+        opened.map_or_else(fail, |(fd, _)| fd)
+    })
 }
 
 unsafe extern "C" fn bind(
@@ -116,15 +130,18 @@ unsafe extern "C" fn bind(
     address: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
-    // SAFETY: arguments of bind(2), and the instance of the table.
-    let (instance, address) = unsafe { (instance(user), border::address(address, len)) };
-    int(instance.call(Syscall::Bind { fd: instance.fd(fd), address }))
+    with(user, "bind", |instance| {
+        // SAFETY: arguments of bind(2).
+        let address = unsafe { border::address(address, len) };
+        int(address
+            .and_then(|address| instance.call(Syscall::Bind { fd: instance.fd(fd), address })))
+    })
 }
 
 unsafe extern "C" fn listen(user: User, fd: c_int, backlog: c_int) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    int(instance.call(Syscall::Listen { fd: instance.fd(fd), backlog }))
+    with(user, "listen", |instance| {
+        int(instance.call(Syscall::Listen { fd: instance.fd(fd), backlog }))
+    })
 }
 
 unsafe extern "C" fn accept(
@@ -133,20 +150,24 @@ unsafe extern "C" fn accept(
     address: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    match instance.open(Syscall::Accept { fd: instance.fd(fd), flags: 0 }) {
-        Ok((fd, done)) => {
-            let peer = match done.data {
-                Data::Address(peer) => Some(peer),
-                _ => None,
-            };
-            // SAFETY: arguments of accept(2).
-            unsafe { border::write_address(address, len, peer) };
-            fd
+    with(user, "accept", |instance| {
+        let (fd, done) = match instance.open(Syscall::Accept { fd: instance.fd(fd), flags: 0 }) {
+            Ok(accepted) => accepted,
+            Err(errno) => return fail(errno),
+        };
+        if address.is_null() {
+            return fd;
         }
-        Err(errno) => fail(errno),
-    }
+        let peer = match done.data {
+            Data::Address(peer) => Some(peer),
+            _ => None,
+        };
+        // SAFETY: arguments of accept(2).
+        let Err(errno) = (unsafe { border::write_address(address, len, peer) }) else { return fd };
+        // Nobody learns of it: the kernel closes it as well.
+        let _is_closed = instance.close(fd);
+        fail(errno)
+    })
 }
 
 unsafe extern "C" fn connect(
@@ -155,22 +176,25 @@ unsafe extern "C" fn connect(
     address: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
-    // SAFETY: arguments of connect(2), and the instance of the table.
-    let (instance, address) = unsafe { (instance(user), border::address(address, len)) };
-    int(instance.call(Syscall::Connect { fd: instance.fd(fd), address }))
+    with(user, "connect", |instance| {
+        // SAFETY: arguments of connect(2).
+        let address = unsafe { border::address(address, len) };
+        int(address
+            .and_then(|address| instance.call(Syscall::Connect { fd: instance.fd(fd), address })))
+    })
 }
 
 // Descriptors.
 
 unsafe extern "C" fn fcntl(user: User, fd: c_int, command: c_int, argument: c_ulong) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
     // Commands without an argument leave chance in its place.
     let argument = match command {
         number::F_SETFL | number::F_SETFD => argument as c_int,
         _ => 0,
     };
-    int(instance.call(Syscall::Fcntl { fd: instance.fd(fd), command, argument }))
+    with(user, "fcntl", |instance| {
+        int(instance.call(Syscall::Fcntl { fd: instance.fd(fd), command, argument }))
+    })
 }
 
 unsafe extern "C" fn ioctl(
@@ -179,8 +203,6 @@ unsafe extern "C" fn ioctl(
     request: c_ulong,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
     let request = request as c_int;
     let given = if request == number::FIONBIO && !argument.is_null() {
         // SAFETY: this request takes a pointer to an int.
@@ -188,33 +210,28 @@ unsafe extern "C" fn ioctl(
     } else {
         0
     };
-    let done = instance.call(Syscall::Ioctl { fd: instance.fd(fd), request, argument: given });
-    match done {
-        Ok(Return { data: Data::Number(_), .. }) if argument.is_null() => fail(Errno::EFAULT),
-        Ok(Return { value, data: Data::Number(number) }) => {
-            // SAFETY: requests that give a number take a pointer to an int.
-            unsafe { argument.cast::<c_int>().write_unaligned(number as c_int) };
-            value as c_int
+    with(user, "ioctl", |instance| {
+        let done = instance.call(Syscall::Ioctl { fd: instance.fd(fd), request, argument: given });
+        match done {
+            Ok(Return { data: Data::Number(_), .. }) if argument.is_null() => fail(Errno::EFAULT),
+            Ok(Return { value, data: Data::Number(number) }) => {
+                // SAFETY: requests that give a number take a pointer to an int.
+                unsafe { argument.cast::<c_int>().write_unaligned(number as c_int) };
+                value as c_int
+            }
+            done => int(done),
         }
-        done => int(done),
-    }
+    })
 }
 
 unsafe extern "C" fn close(user: User, fd: c_int) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let done = instance.call(Syscall::Close { fd: instance.fd(fd) });
-    if instance.drop_number(fd) {
-        // SAFETY: the number is one that the instance has opened, and nobody else's.
-        unsafe { libc::close(fd) };
-    }
-    int(done)
+    with(user, "close", |instance| int(instance.close(fd)))
 }
 
 unsafe extern "C" fn shutdown(user: User, fd: c_int, how: c_int) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    int(instance.call(Syscall::Shutdown { fd: instance.fd(fd), how }))
+    with(user, "shutdown", |instance| {
+        int(instance.call(Syscall::Shutdown { fd: instance.fd(fd), how }))
+    })
 }
 
 unsafe extern "C" fn getsockopt(
@@ -225,8 +242,8 @@ unsafe extern "C" fn getsockopt(
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: arguments of getsockopt(2), and the instance of the table.
-    unsafe { get_option(instance(user), fd, level, name, to, len) }
+    // SAFETY: arguments of getsockopt(2).
+    with(user, "getsockopt", |instance| unsafe { get_option(instance, fd, level, name, to, len) })
 }
 
 /// `getsockopt(2)`.
@@ -241,8 +258,11 @@ pub(crate) unsafe fn get_option(
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
+    if len.is_null() {
+        return fail(Errno::EFAULT);
+    }
     // SAFETY: by the contract of this function.
-    let Some(room) = (unsafe { len.as_ref() }).copied() else { return fail(Errno::EFAULT) };
+    let room = unsafe { len.read_unaligned() };
     match instance.call(Syscall::GetOption { fd: instance.fd(fd), level, name, len: room }) {
         Ok(Return { data: Data::Option(value), .. }) => {
             let bytes = encode::option(level, name, &value);
@@ -261,39 +281,52 @@ unsafe extern "C" fn setsockopt(
     from: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let value = if from.is_null() {
-        OptionValue::Fault
-    } else {
-        // SAFETY: arguments of setsockopt(2).
-        decode::option(level, name, unsafe { border::bytes(from, len as usize) })
-    };
-    int(instance.call(Syscall::SetOption { fd: instance.fd(fd), level, name, value, len }))
+    with(user, "setsockopt", |instance| {
+        let given = if from.is_null() {
+            Ok(OptionValue::Fault)
+        } else {
+            // Options have a length of their own: what lies behind it is not looked at, however long they are
+            // said to be.
+            let len = (len as usize).min(decode::LONGEST_OPTION);
+            // SAFETY: arguments of setsockopt(2).
+            unsafe { border::bytes(from, len, len, Errno::EINVAL) }
+                .and_then(|bytes| decode::option(level, name, bytes))
+        };
+        int(given.and_then(|value| {
+            let fd = instance.fd(fd);
+            instance.call(Syscall::SetOption { fd, level, name, value, len })
+        }))
+    })
 }
 
 // Readiness.
 
 unsafe extern "C" fn poll(user: User, list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: arguments of poll(2), and the instance of the table.
-    let (instance, list) = unsafe { (instance(user), border::elements(list, count as usize)) };
-    let fds = list
-        .iter()
-        .map(|entry| PollFd { fd: instance.fd(entry.fd), events: entry.events.into() })
-        .collect();
-    let done = instance.call(Syscall::Poll { fds, timeout_ms: timeout });
-    if let Ok(Return { data: Data::Polled(ready), .. }) = &done {
-        for (entry, ready) in list.iter_mut().zip(ready) {
-            entry.revents = *ready as i16;
+    with(user, "poll", |instance| {
+        // SAFETY: arguments of poll(2).
+        let entries = match unsafe { border::elements(list, count as usize) } {
+            Ok(entries) => entries,
+            Err(errno) => return fail(errno),
+        };
+        let fds = entries
+            .iter()
+            .map(|entry| PollFd { fd: instance.fd(entry.fd), events: entry.events.into() })
+            .collect();
+        let done = instance.call(Syscall::Poll { fds, timeout_ms: timeout });
+        if let Ok(Return { data: Data::Polled(ready), .. }) = &done {
+            for (at, (entry, ready)) in entries.into_iter().zip(ready).enumerate() {
+                // SAFETY: of as many as were read above.
+                unsafe { border::write_at(list, at, pollfd { revents: *ready as i16, ..entry }) };
+            }
         }
-    }
-    int(done)
+        int(done)
+    })
 }
 
 unsafe extern "C" fn epoll_create(user: User, size: c_int) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    instance.open(Syscall::EpollCreate { size }).map_or_else(fail, |(fd, _)| fd)
+    with(user, "epoll_create", |instance| {
+        instance.open(Syscall::EpollCreate { size }).map_or_else(fail, |(fd, _)| fd)
+    })
 }
 
 unsafe extern "C" fn epoll_ctl(
@@ -303,15 +336,19 @@ unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    // SAFETY: arguments of epoll_ctl(2), and the instance of the table.
-    let (instance, event) = unsafe { (instance(user), event.as_ref()) };
-    let event = event.map(|it| EpollEvent { events: it.events, data: it.u64 });
-    int(instance.call(Syscall::EpollCtl {
-        epfd: instance.fd(epfd),
-        op,
-        fd: instance.fd(fd),
-        event,
-    }))
+    with(user, "epoll_ctl", |instance| {
+        let event = (!event.is_null()).then(|| {
+            // SAFETY: arguments of epoll_ctl(2).
+            let it = unsafe { event.read_unaligned() };
+            EpollEvent { events: it.events, data: it.u64 }
+        });
+        int(instance.call(Syscall::EpollCtl {
+            epfd: instance.fd(epfd),
+            op,
+            fd: instance.fd(fd),
+            event,
+        }))
+    })
 }
 
 unsafe extern "C" fn epoll_wait(
@@ -321,40 +358,50 @@ unsafe extern "C" fn epoll_wait(
     count: c_int,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let done = instance.call(Syscall::EpollWait {
-        epfd: instance.fd(epfd),
-        max_events: count,
-        timeout_ms: timeout,
-    });
-    if let Ok(Return { data: Data::Events(events), .. }) = &done {
-        // SAFETY: arguments of epoll_wait(2).
-        let list = unsafe { border::elements(list, length(count)) };
-        for (entry, event) in list.iter_mut().zip(events) {
-            *entry = epoll_event { events: event.events, u64: event.data };
+    with(user, "epoll_wait", |instance| {
+        // EP_MAX_EVENTS: more do not fit into memory.
+        if count > c_int::MAX / size_of::<epoll_event>() as c_int {
+            return fail(Errno::EINVAL);
         }
-    }
-    int(done)
+        let done = instance.call(Syscall::EpollWait {
+            epfd: instance.fd(epfd),
+            max_events: count,
+            timeout_ms: timeout,
+        });
+        if let Ok(Return { data: Data::Events(events), .. }) = &done {
+            if list.is_null() && !events.is_empty() {
+                return fail(Errno::EFAULT);
+            }
+            for (at, event) in events.iter().enumerate() {
+                let event = epoll_event { events: event.events, u64: event.data };
+                // SAFETY: arguments of epoll_wait(2), and the host gives no more than were wanted.
+                unsafe { border::write_at(list, at, event) };
+            }
+        }
+        int(done)
+    })
 }
 
 // Pipes.
 
 unsafe extern "C" fn pipe(user: User, to: *mut c_int) -> c_int {
-    // SAFETY: arguments of pipe(2): room for two, and the instance of the table.
-    let (instance, to) = unsafe { (instance(user), border::elements(to, 2)) };
-    let ([read, write], Ok(Return { data: Data::Pipe(from, into), .. })) =
-        (to, instance.call(Syscall::Pipe))
-    else {
-        return fail(Errno::EFAULT);
-    };
-    match (instance.keep_number(from), instance.keep_number(into)) {
-        (Ok(from), Ok(into)) => {
-            (*read, *write) = (from, into);
-            0
+    with(user, "pipe", |instance| {
+        if to.is_null() {
+            return fail(Errno::EFAULT);
         }
-        (Err(errno), _) | (_, Err(errno)) => fail(errno),
-    }
+        let places = Place::new().and_then(|read| Ok((read, Place::new()?)));
+        let made = places.and_then(|places| Ok((places, instance.call(Syscall::Pipe)?)));
+        match made {
+            Ok(((read, write), Return { data: Data::Pipe(from, into), .. })) => {
+                let ends = [instance.keep_number(read, from), instance.keep_number(write, into)];
+                // SAFETY: arguments of pipe(2): room for two.
+                unsafe { to.cast::<[c_int; 2]>().write_unaligned(ends) };
+                0
+            }
+            Ok(_) => fail(Errno::EFAULT),
+            Err(errno) => fail(errno),
+        }
+    })
 }
 
 unsafe extern "C" fn splice(
@@ -366,23 +413,28 @@ unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    int(instance.call(Syscall::Splice {
-        in_fd: instance.fd(from),
-        out_fd: instance.fd(to),
-        len: len as u64,
-        flags: flags as c_int,
-    }))
+    with(user, "splice", |instance| {
+        int(instance.call(Syscall::Splice {
+            in_fd: instance.fd(from),
+            out_fd: instance.fd(to),
+            len: len as u64,
+            flags: flags as c_int,
+        }))
+    })
 }
 
 // Packets and time.
 
 unsafe extern "C" fn netdev_send(user: User, packet: *const c_void, len: size_t) -> c_int {
-    // SAFETY: packetdrill gives a packet of that many bytes, and the instance of the table.
-    let (instance, bytes) = unsafe { (instance(user), border::bytes(packet, len)) };
-    instance.packet_in(bytes).map_or_else(fail, |()| 0)
+    with(user, "netdev_send", |instance| {
+        // SAFETY: packetdrill gives a packet of that many bytes.
+        let bytes = unsafe { border::bytes(packet, len, LONGEST_PACKET, Errno::EINVAL) };
+        bytes.and_then(|bytes| instance.packet_in(bytes)).map_or_else(fail, |()| 0)
+    })
 }
+
+/// The fixed header of IPv6, and the most that its length field says.
+const LONGEST_PACKET: usize = 40 + 65_535;
 
 unsafe extern "C" fn netdev_receive(
     user: User,
@@ -390,38 +442,45 @@ unsafe extern "C" fn netdev_receive(
     len: *mut size_t,
     time_usecs: *mut c_longlong,
 ) -> c_int {
-    // SAFETY: packetdrill gives places for both, and the instance of the table.
-    let (instance, Some(len), Some(time)) =
-        (unsafe { (instance(user), len.as_mut(), time_usecs.as_mut()) })
-    else {
-        return fail(Errno::EFAULT);
-    };
-    let Some((at, bytes)) = instance.packet_out() else {
-        // packetdrill asks again and again after an error, but gives up after an empty packet.
-        *len = 0;
-        return 0;
-    };
-    // SAFETY: packetdrill says how large its buffer is.
-    *len = unsafe { border::write(to, *len, &bytes) };
-    *time = at.as_nanos().div_euclid(1_000) as c_longlong;
-    0
+    with(user, "netdev_receive", |instance| {
+        if to.is_null() || len.is_null() || time_usecs.is_null() {
+            return fail(Errno::EFAULT);
+        }
+        let Some((at, bytes)) = instance.packet_out() else {
+            // packetdrill asks again and again after an error, but gives up after an empty packet.
+            // SAFETY: packetdrill gives a place for the length.
+            unsafe { len.write_unaligned(0) };
+            return 0;
+        };
+        // SAFETY: packetdrill gives places for all three, and says how large its buffer is.
+        unsafe {
+            len.write_unaligned(border::write(to, len.read_unaligned(), &bytes));
+            time_usecs.write_unaligned(at.as_nanos().div_euclid(1_000) as c_longlong);
+        }
+        0
+    })
 }
 
 unsafe extern "C" fn usleep(user: User, micros: useconds_t) -> c_int {
-    // SAFETY: packetdrill gives the instance of the table.
-    unsafe { instance(user) }.sleep(Duration::from_micros(micros.into()));
-    0
+    with(user, "usleep", |instance| {
+        instance.sleep(Duration::from_micros(micros.into()));
+        0
+    })
 }
 
 unsafe extern "C" fn gettimeofday(user: User, to: *mut timeval, _zone: *mut timezone) -> c_int {
-    // SAFETY: arguments of gettimeofday(2), and the instance of the table.
-    let (instance, to) = unsafe { (instance(user), to.as_mut()) };
-    let micros = instance.look_at_clock().as_nanos() / 1_000;
-    if let Some(to) = to {
-        to.tv_sec = (micros / 1_000_000) as libc::time_t;
-        to.tv_usec = (micros % 1_000_000) as libc::suseconds_t;
-    }
-    0
+    with(user, "gettimeofday", |instance| {
+        let micros = instance.look_at_clock().as_nanos() / 1_000;
+        let now = timeval {
+            tv_sec: (micros / 1_000_000) as libc::time_t,
+            tv_usec: (micros % 1_000_000) as libc::suseconds_t,
+        };
+        if !to.is_null() {
+            // SAFETY: arguments of gettimeofday(2).
+            unsafe { to.write_unaligned(now) };
+        }
+        0
+    })
 }
 
 /// A count of elements; a negative one is absurd, and refused as such.

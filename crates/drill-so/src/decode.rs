@@ -1,7 +1,7 @@
 //! Bytes of C structures, as the host is asked. Layouts as in [`crate::encode`].
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use datapath::socket::{Address, Control, Md5Signature, OptionValue, number};
+use datapath::socket::{Address, Control, Errno, Md5Signature, OptionValue, number};
 use datapath::units::Duration;
 
 /// A `struct sockaddr` of any family.
@@ -25,15 +25,20 @@ pub fn address(bytes: &[u8]) -> Address {
     }
 }
 
-/// The value of a socket option, as `setsockopt` is given it.
-pub fn option(level: i32, name: i32, bytes: &[u8]) -> OptionValue {
-    match (level, name) {
-        (number::SOL_SOCKET, number::SO_LINGER) if bytes.len() >= 8 => {
+/// As many bytes as the longest of all options has: `struct tcp_md5sig`, and then some.
+pub const LONGEST_OPTION: usize = 256;
+
+/// The value of a socket option, as `setsockopt` is given it; `EDOM` for a time that is none.
+pub fn option(level: i32, name: i32, bytes: &[u8]) -> Result<OptionValue, Errno> {
+    Ok(match (level, name) {
+        // One that is too short is refused for its length.
+        (number::SOL_SOCKET, number::SO_LINGER) => {
+            let bytes = &whole(bytes);
             OptionValue::Linger { on: int(bytes, 0) != 0, seconds: int(bytes, 4) as u32 }
         }
-        (number::SOL_SOCKET, number::SO_RCVTIMEO | number::SO_SNDTIMEO) if bytes.len() >= 16 => {
-            let micros = long(bytes, 0).saturating_mul(1_000_000).saturating_add(long(bytes, 8));
-            OptionValue::Time(Duration::from_micros(micros))
+        (number::SOL_SOCKET, number::SO_RCVTIMEO | number::SO_SNDTIMEO) => {
+            let bytes = bytes.first_chunk::<16>().ok_or(Errno::EINVAL)?;
+            OptionValue::Time(timeout(long(bytes, 0) as i64, long(bytes, 8) as i64)?)
         }
         (number::SOL_SOCKET, number::SO_MAX_PACING_RATE) if bytes.len() >= 8 => {
             OptionValue::Number(long(bytes, 0) as i64)
@@ -48,8 +53,35 @@ pub fn option(level: i32, name: i32, bytes: &[u8]) -> OptionValue {
         _ if bytes.len() >= 4 => OptionValue::Number(int(bytes, 0).into()),
         // `IP_TOS` and its like may be given as one byte.
         _ => OptionValue::Number(bytes.first().map_or(0, |byte| i64::from(*byte))),
-    }
+    })
 }
+
+/// A `struct linger`; what there are too few bytes of is zero.
+fn whole(bytes: &[u8]) -> [u8; 8] {
+    let mut all = [0; 8];
+    let len = bytes.len().min(all.len());
+    all[..len].copy_from_slice(&bytes[..len]);
+    all
+}
+
+/// A `struct timeval` of a socket, as `sock_set_timeout` reads it: zero is for ever, as is what does not fit into
+/// jiffies; before the beginning of time is not at all.
+fn timeout(seconds: i64, micros: i64) -> Result<Duration, Errno> {
+    if !(0..1_000_000).contains(&micros) {
+        return Err(Errno::EDOM);
+    }
+    Ok(match u64::try_from(seconds) {
+        Ok(seconds) if seconds < LONGEST_TIMEOUT => {
+            Duration::from_micros(seconds * 1_000_000 + micros as u64)
+        }
+        Ok(_) => Duration::ZERO,
+        // The shortest there is, which `getsockopt` shows as nothing.
+        Err(_) => Duration::from_nanos(1),
+    })
+}
+
+/// Seconds of `MAX_SCHEDULE_TIMEOUT` with 1000 jiffies each would be more than our clock has.
+const LONGEST_TIMEOUT: u64 = 1 << 33;
 
 /// `struct tcp_md5sig`: the peer in a `sockaddr_storage`, flags, prefix length, length of the key,
 /// interface, key.
@@ -151,13 +183,13 @@ mod tests {
     fn options_by_what_they_hold() {
         let linger = [1_i32.to_ne_bytes(), 5_i32.to_ne_bytes()].concat();
         let read = option(number::SOL_SOCKET, number::SO_LINGER, &linger);
-        assert_eq!(read, OptionValue::Linger { on: true, seconds: 5 });
+        assert_eq!(read, Ok(OptionValue::Linger { on: true, seconds: 5 }));
         let read = option(number::SOL_TCP, number::TCP_CONGESTION, b"reno\0");
-        assert_eq!(read, OptionValue::Text("reno".to_owned()));
+        assert_eq!(read, Ok(OptionValue::Text("reno".to_owned())));
         let read = option(number::SOL_IP, number::IP_TOS, &[0x10]);
-        assert_eq!(read, OptionValue::Number(0x10));
+        assert_eq!(read, Ok(OptionValue::Number(0x10)));
         let read = option(number::SOL_TCP, number::TCP_MD5SIG, &[0; 216]);
-        assert_eq!(read, OptionValue::Fault);
+        assert_eq!(read, Ok(OptionValue::Fault));
     }
 
     /// Whatever the bytes: no panic, and an end.

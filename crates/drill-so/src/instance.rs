@@ -15,11 +15,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// The instance at work, for functions that are not told which.
-static CURRENT: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
+/// The instances at work, each by its number. Functions that are not told which mean the youngest.
+static AT_WORK: Mutex<BTreeMap<usize, Arc<Instance>>> = Mutex::new(BTreeMap::new());
+
+/// The number of the next instance: no two have the same, so that one that is over is known as such.
+static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
     /// When the call that this thread waited in has returned: what the clock is next asked for.
@@ -57,6 +61,8 @@ struct Inner {
     mss: u32,
     /// Threads that were given the result of a call and have something to do with it.
     busy: Vec<Busy>,
+    /// It is over: nothing is waited for any more.
+    over: bool,
 }
 
 /// A thread whose call has returned. packetdrill asks it for the time, looks at the result, and
@@ -79,32 +85,47 @@ pub enum Ran {
 }
 
 impl Instance {
-    /// A fresh host, which [`Self::current`] gives from here on.
-    pub fn start(flags: &Flags) -> Arc<Self> {
+    /// A fresh host, which [`Self::current`] gives from here on; its number.
+    pub fn start(flags: &Flags) -> usize {
         let folder = std::env::current_dir().unwrap_or_default();
         let harness = Harness::new(&flags.settings, START, folder, flags.root.clone());
-        let inner =
-            Inner { harness, fds: BTreeMap::new(), mss: flags.settings.mss, busy: Vec::new() };
+        let inner = Inner {
+            harness,
+            fds: BTreeMap::new(),
+            mss: flags.settings.mss,
+            busy: Vec::new(),
+            over: false,
+        };
         let instance = Arc::new(Self {
             inner: Mutex::new(inner),
             moved: Condvar::new(),
             owner: std::thread::current().id(),
         });
-        *current() = Some(Arc::clone(&instance));
-        instance
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        at_work().insert(number, instance);
+        number
+    }
+
+    /// The instance of that number, unless it is over.
+    pub fn numbered(number: usize) -> Option<Arc<Self>> {
+        at_work().get(&number).cloned()
     }
 
     /// The instance at work.
     pub fn current() -> Option<Arc<Self>> {
-        current().clone()
+        at_work().last_key_value().map(|(_, instance)| Arc::clone(instance))
     }
 
-    /// The instance is over.
-    pub fn end(&self) {
-        let mut current = current();
-        if current.as_ref().is_some_and(|it| core::ptr::eq(Arc::as_ptr(it), self)) {
-            *current = None;
+    /// The instance of that number is over, and so are the calls that wait in it; false if there is none.
+    pub fn end(number: usize) -> bool {
+        let Some(instance) = at_work().remove(&number) else { return false };
+        let mut inner = instance.lock();
+        inner.over = true;
+        for fd in core::mem::take(&mut inner.fds).into_keys() {
+            close_number(fd);
         }
+        instance.moved.notify_all();
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -230,27 +251,35 @@ impl Instance {
                 inner.busy.extend(own_stat().map(|stat| Busy { stat, asked: false }));
                 return outcome;
             }
+            if inner.over {
+                return Err(Errno::EBADF);
+            }
             inner = self.moved.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Makes a system call that opens a descriptor; gives the process's number for it.
     pub fn open(&self, syscall: Syscall) -> Result<(RawFd, Return), Errno> {
+        // First, as the kernel does: what has no number cannot be given out, and is not made.
+        let place = Place::new()?;
         let done = self.call(syscall)?;
-        Ok((self.keep_number(done.value as Fd)?, done))
+        Ok((self.keep_number(place, done.value as Fd), done))
     }
 
-    /// A number of the process for a descriptor of the host: no other file gets it, and the
-    /// process may close it.
-    pub fn keep_number(&self, fd: Fd) -> Result<RawFd, Errno> {
-        let place: OwnedFd = File::open("/dev/null").map_err(|_| Errno::EMFILE)?.into();
+    /// The place is that of a descriptor of the host; the process's number for it, which the process may
+    /// close.
+    pub fn keep_number(&self, Place(place): Place, fd: Fd) -> RawFd {
         self.lock().fds.insert(place.as_raw_fd(), fd);
-        Ok(place.into_raw_fd())
+        place.into_raw_fd()
     }
 
-    /// The number is free again: true if it was one of ours.
-    pub fn drop_number(&self, fd: RawFd) -> bool {
-        self.lock().fds.remove(&fd).is_some()
+    /// Closes a descriptor; its number is free again.
+    pub fn close(&self, fd: RawFd) -> Result<Return, Errno> {
+        let done = self.call(Syscall::Close { fd: self.fd(fd) });
+        if self.lock().fds.remove(&fd).is_some() {
+            close_number(fd);
+        }
+        done
     }
 
     /// The host's descriptor; one that is not open if the process's is none of ours.
@@ -300,8 +329,33 @@ fn sleeps(stat: &PathBuf) -> bool {
     })
 }
 
-fn current() -> MutexGuard<'static, Option<Arc<Instance>>> {
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+fn at_work() -> MutexGuard<'static, BTreeMap<usize, Arc<Instance>>> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number of the process that no other file gets.
+#[derive(Debug)]
+pub struct Place(OwnedFd);
+
+impl Place {
+    /// Takes one.
+    pub fn new() -> Result<Self, Errno> {
+        File::open("/dev/null").map(|file| Self(file.into())).map_err(|_| Errno::EMFILE)
+    }
+}
+
+/// Gives a number back that [`Place`] took, unless the process has closed it and it means something else now.
+#[expect(unsafe_code, reason = "a number of which only the map of descriptors knows")]
+fn close_number(fd: RawFd) {
+    const NULL: libc::dev_t = libc::makedev(1, 3);
+    // SAFETY: a structure of numbers, which may be zero.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a place for it, and any number; then one that an instance has opened and has just forgotten.
+    unsafe {
+        if libc::fstat(fd, &raw mut stat) == 0 && stat.st_rdev == NULL {
+            libc::close(fd);
+        }
+    }
 }
 
 /// A descriptor that no host opens.

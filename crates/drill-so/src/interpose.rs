@@ -15,7 +15,7 @@
 
 use crate::instance::{Instance, Ran};
 use crate::{border, calls};
-use datapath::socket::{Data, Return, Syscall};
+use datapath::socket::{Data, Errno, Return, Syscall};
 use libc::{
     c_char, c_int, c_void, clock_t, mode_t, off_t, pthread_cond_t, pthread_mutex_t, size_t,
     socklen_t, ssize_t, timespec, tms,
@@ -60,7 +60,8 @@ pub unsafe extern "C" fn getsockopt(
 ) -> c_int {
     if let Some(instance) = Instance::current().filter(|it| it.has(fd)) {
         // SAFETY: by the contract of this function.
-        return unsafe { calls::get_option(&instance, fd, level, name, to, len) };
+        let get = || unsafe { calls::get_option(&instance, fd, level, name, to, len) };
+        return border::guarded("getsockopt", get);
     }
     // SAFETY: its type, and the caller's arguments.
     unsafe { next::<GetOption>(c"getsockopt")(fd, level, name, to, len) }
@@ -78,10 +79,13 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -
     {
         // SAFETY: by the contract of this function.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned();
-        if path.starts_with("/tmp/")
-            && let Ok((fd, _)) = instance.open(Syscall::Open { path, flags })
-        {
-            return fd;
+        if path.starts_with("/tmp/") {
+            let made = border::guarded("open", || {
+                instance.open(Syscall::Open { path, flags }).map_or(-1, |(fd, _)| fd)
+            });
+            if made >= 0 {
+                return made;
+            }
         }
     }
     // SAFETY: its type, and the caller's arguments.
@@ -105,16 +109,22 @@ pub unsafe extern "C" fn sendfile(
     };
     // SAFETY: by the contract of this function.
     let offset = unsafe { offset.as_mut() };
-    let done = instance.call(Syscall::Sendfile {
-        out_fd: instance.fd(out_fd),
-        in_fd: instance.fd(in_fd),
-        offset: offset.as_ref().map(|at| **at as u64),
-        count: count as u64,
-    });
-    if let (Some(offset), Ok(Return { data: Data::Offset(at), .. })) = (offset, &done) {
-        *offset = *at as off_t;
+    let is_negative = offset.as_ref().is_some_and(|at| **at < 0) || isize::try_from(count).is_err();
+    if is_negative {
+        return border::fail(Errno::EINVAL);
     }
-    done.map_or_else(border::fail, |done| done.value as ssize_t)
+    border::guarded("sendfile", || {
+        let done = instance.call(Syscall::Sendfile {
+            out_fd: instance.fd(out_fd),
+            in_fd: instance.fd(in_fd),
+            offset: offset.as_ref().map(|at| **at as u64),
+            count: count as u64,
+        });
+        if let (Some(offset), Ok(Return { data: Data::Offset(at), .. })) = (offset, &done) {
+            *offset = *at as off_t;
+        }
+        done.map_or_else(border::fail, |done| done.value as ssize_t)
+    })
 }
 
 /// `system(3)`: the back-ticks of a script are interpreted; what packetdrill itself wants to run
@@ -130,13 +140,13 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
         // SAFETY: by the contract of this function.
         let text = unsafe { CStr::from_ptr(command) }.to_string_lossy();
         if !is_packetdrills_own(&text) {
-            return match instance.command(&text) {
+            return border::guarded("system", || match instance.command(&text) {
                 Ran::Status(status) => (status & 0xff) << 8,
                 Ran::Refused(why) => {
                     eprintln!("ackwright: {why}");
                     COMMAND_NOT_FOUND << 8
                 }
-            };
+            });
         }
     }
     // SAFETY: its type, and the caller's argument.
@@ -183,7 +193,10 @@ pub unsafe extern "C" fn pthread_cond_timedwait(
     until: *const timespec,
 ) -> c_int {
     if let Some(instance) = Instance::current() {
-        instance.await_calls();
+        border::guarded("pthread_cond_timedwait", || {
+            instance.await_calls();
+            0
+        });
     }
     // SAFETY: its type, and the caller's arguments.
     unsafe { next::<TimedWait>(c"pthread_cond_timedwait")(condition, mutex, until) }

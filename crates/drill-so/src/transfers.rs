@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::border::{self, buffer, fail};
-use crate::calls::{User, instance, length, value};
+use crate::calls::{User, length, value, with};
 use crate::{decode, encode};
 use core::ptr;
 use datapath::socket::{Data, Errno, Iov, Message, Received, Return, Syscall};
@@ -24,10 +24,10 @@ pub(crate) unsafe extern "C" fn read(
     memory: *mut c_void,
     len: size_t,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Read { fd: instance.fd(fd), iov }))
+    with(user, "read", |instance| {
+        let iov = Iov::One(buffer(memory, len));
+        value(instance.call(Syscall::Read { fd: instance.fd(fd), iov }))
+    })
 }
 
 /// `readv(2)`.
@@ -40,9 +40,11 @@ pub(crate) unsafe extern "C" fn readv(
     list: *const iovec,
     count: c_int,
 ) -> ssize_t {
-    // SAFETY: arguments of readv(2), and the instance of the table.
-    let (instance, iov) = unsafe { (instance(user), border::vector(list, length(count))) };
-    value(iov.and_then(|iov| instance.call(Syscall::Read { fd: instance.fd(fd), iov })))
+    with(user, "readv", |instance| {
+        // SAFETY: arguments of readv(2).
+        let iov = unsafe { border::vector(list, length(count)) };
+        value(iov.and_then(|iov| instance.call(Syscall::Read { fd: instance.fd(fd), iov })))
+    })
 }
 
 /// `recv(2)`.
@@ -73,17 +75,18 @@ pub(crate) unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    let done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
-    if let Ok(Return { data: Data::Message(message), .. }) = &done
-        && !address.is_null()
-    {
-        // SAFETY: arguments of recvfrom(2).
-        unsafe { border::write_address(address, address_len, message.from) };
-    }
-    value(done)
+    with(user, "recvfrom", |instance| {
+        let iov = Iov::One(buffer(memory, len));
+        let mut done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
+        if let Ok(Return { data: Data::Message(message), .. }) = &done
+            && !address.is_null()
+        {
+            // SAFETY: arguments of recvfrom(2).
+            let written = unsafe { border::write_address(address, address_len, message.from) };
+            done = written.and(done);
+        }
+        value(done)
+    })
 }
 
 /// `recvmsg(2)`.
@@ -93,47 +96,53 @@ pub(crate) unsafe extern "C" fn recvfrom(
 pub(crate) unsafe extern "C" fn recvmsg(
     user: User,
     fd: c_int,
-    header: *mut msghdr,
+    to: *mut msghdr,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    // SAFETY: arguments of recvmsg(2).
-    let Some(header) = (unsafe { header.as_mut() }) else { return fail(Errno::EFAULT) };
-    // SAFETY: a `msghdr` says how many pieces there are.
-    let iov = match unsafe { border::vector(header.msg_iov, border::length(header.msg_iovlen)) } {
-        Ok(iov) => iov,
-        Err(errno) => return fail(errno),
-    };
-    let done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
-    if let Ok(Return { data: Data::Message(message), .. }) = &done {
+    with(user, "recvmsg", |instance| {
+        if to.is_null() {
+            return fail(Errno::EFAULT);
+        }
+        // SAFETY: arguments of recvmsg(2).
+        let mut header = unsafe { to.read_unaligned() };
         // SAFETY: a `msghdr` says where its parts are, and how long.
-        unsafe { write_message(header, message) };
-    }
-    value(done)
+        let iov = match unsafe { border::vector_of(&header) } {
+            Ok(iov) => iov,
+            Err(errno) => return fail(errno),
+        };
+        let mut done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
+        if let Ok(Return { data: Data::Message(message), .. }) = &done {
+            // SAFETY: as above.
+            let written = unsafe { write_message(&mut header, message) };
+            // SAFETY: as above.
+            unsafe { to.write_unaligned(header) };
+            done = written.and(done);
+        }
+        value(done)
+    })
 }
 
 /// What `recvmsg` writes besides payload.
 ///
 /// # Safety
 /// The pointers of `header` are null or point at as many bytes as it says.
-unsafe fn write_message(header: &mut msghdr, message: &Received) {
+unsafe fn write_message(header: &mut msghdr, message: &Received) -> Result<(), Errno> {
     let room = if header.msg_control.is_null() { 0 } else { border::length(header.msg_controllen) };
     let (bytes, cut) = encode::controls(&message.control, room);
     // SAFETY: by the contract of this function.
-    unsafe {
+    let written = unsafe {
         border::write(header.msg_control, room, &bytes);
-        if !header.msg_name.is_null() {
-            border::write_address(
-                header.msg_name.cast(),
-                &raw mut header.msg_namelen,
-                message.from,
-            );
+        if header.msg_name.is_null() {
+            Ok(())
+        } else {
+            let to = header.msg_name.cast();
+            border::write_address(to, &raw mut header.msg_namelen, message.from)
         }
-    }
+    };
     // No more than there was room for.
     header.msg_controllen = border::shorter(bytes.len(), header.msg_controllen);
     header.msg_flags = message.flags | if cut { libc::MSG_CTRUNC } else { 0 };
+    written
 }
 
 // Sending.
@@ -148,10 +157,10 @@ pub(crate) unsafe extern "C" fn write(
     memory: *const c_void,
     len: size_t,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Write { fd: instance.fd(fd), iov }))
+    with(user, "write", |instance| {
+        let iov = Iov::One(buffer(memory, len));
+        value(instance.call(Syscall::Write { fd: instance.fd(fd), iov }))
+    })
 }
 
 /// `writev(2)`.
@@ -164,9 +173,11 @@ pub(crate) unsafe extern "C" fn writev(
     list: *const iovec,
     count: c_int,
 ) -> ssize_t {
-    // SAFETY: arguments of writev(2), and the instance of the table.
-    let (instance, iov) = unsafe { (instance(user), border::vector(list, length(count))) };
-    value(iov.and_then(|iov| instance.call(Syscall::Write { fd: instance.fd(fd), iov })))
+    with(user, "writev", |instance| {
+        // SAFETY: arguments of writev(2).
+        let iov = unsafe { border::vector(list, length(count)) };
+        value(iov.and_then(|iov| instance.call(Syscall::Write { fd: instance.fd(fd), iov })))
+    })
 }
 
 /// `send(2)`.
@@ -197,10 +208,17 @@ pub(crate) unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: arguments of sendto(2), and the instance of the table.
-    let (instance, address) = unsafe { (instance(user), border::address(address, address_len)) };
-    let message = Message { address, iov: Iov::One(buffer(memory, len)), control: Vec::new() };
-    value(instance.call(Syscall::Send { fd: instance.fd(fd), message, flags }))
+    with(user, "sendto", |instance| {
+        // A null pointer is no address, whatever its length.
+        let len_of_address = if address.is_null() { 0 } else { address_len };
+        // SAFETY: arguments of sendto(2).
+        let address = unsafe { border::address(address, len_of_address) };
+        value(address.and_then(|address| {
+            let message =
+                Message { address, iov: Iov::One(buffer(memory, len)), control: Vec::new() };
+            instance.call(Syscall::Send { fd: instance.fd(fd), message, flags })
+        }))
+    })
 }
 
 /// `sendmsg(2)`.
@@ -210,26 +228,47 @@ pub(crate) unsafe extern "C" fn sendto(
 pub(crate) unsafe extern "C" fn sendmsg(
     user: User,
     fd: c_int,
-    header: *const msghdr,
+    from: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    // SAFETY: arguments of sendmsg(2).
-    let Some(header) = (unsafe { header.as_ref() }) else { return fail(Errno::EFAULT) };
-    // SAFETY: a `msghdr` says where its parts are, and how long.
-    let (iov, address, control) = unsafe {
-        (
-            border::vector(header.msg_iov, border::length(header.msg_iovlen)),
-            border::address(header.msg_name.cast(), header.msg_namelen),
-            decode::controls(border::bytes(
-                header.msg_control,
-                border::length(header.msg_controllen),
-            )),
-        )
-    };
-    value(iov.and_then(|iov| {
-        let message = Message { address, iov, control };
-        instance.call(Syscall::Send { fd: instance.fd(fd), message, flags })
-    }))
+    with(user, "sendmsg", |instance| {
+        if from.is_null() {
+            return fail(Errno::EFAULT);
+        }
+        // SAFETY: arguments of sendmsg(2).
+        let message = unsafe { message(&from.read_unaligned()) };
+        value(message.and_then(|message| {
+            instance.call(Syscall::Send { fd: instance.fd(fd), message, flags })
+        }))
+    })
 }
+
+/// What `sendmsg` is given.
+///
+/// # Safety
+/// The pointers of `header` are null or point at as many bytes as it says.
+unsafe fn message(header: &msghdr) -> Result<Message, Errno> {
+    let control_len = border::length(header.msg_controllen);
+    let name_len = match header.msg_namelen {
+        len if len > i32::MAX as socklen_t => return Err(Errno::EINVAL),
+        _ if header.msg_name.is_null() => 0,
+        // Of a longer one the rest is not looked at.
+        len => len.min(size_of::<libc::sockaddr_storage>() as socklen_t),
+    };
+    // SAFETY: by the contract of this function.
+    unsafe {
+        Ok(Message {
+            address: border::address(header.msg_name.cast(), name_len)?,
+            iov: border::vector_of(header)?,
+            control: decode::controls(border::bytes(
+                header.msg_control,
+                control_len,
+                OPTION_MEMORY,
+                Errno::ENOBUFS,
+            )?),
+        })
+    }
+}
+
+/// `net.core.optmem_max`: more control messages than that are refused.
+const OPTION_MEMORY: usize = 131_072;

@@ -138,6 +138,16 @@ fn a_syn_is_answered() {
     assert!((before..before + 10).contains(&time), "{before} {time}");
 }
 
+/// packetdrill looks at the clock before it makes any call.
+#[test]
+fn the_clock_goes_before_anything_happens() {
+    let loaded = Loaded::new("");
+    let start = loaded.now();
+    assert_eq!(loaded.now(), start + 1);
+    assert_eq!(call!(loaded, usleep, 1_000), 0);
+    assert_eq!(loaded.now(), start + 1_002);
+}
+
 /// Time passes where packetdrill sleeps, by exactly that much, and by a microsecond where it looks
 /// at the clock; what is due meanwhile happens at its own time.
 #[test]

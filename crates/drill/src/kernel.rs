@@ -97,6 +97,8 @@ impl Kernel {
             PfifoFast::new(TX_QUEUE_LEN),
         ));
         kernel.host.grant(now, port, 1);
+        // Time may pass before the first call.
+        kernel.settle();
         kernel
     }
 

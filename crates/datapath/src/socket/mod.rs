@@ -142,6 +142,10 @@ impl Sockets {
                 value.and_then(|value| shortened(value, *level, *name, *len))
             }
             Syscall::SetOption { fd, level, name, value, len } => {
+                self.socket(*fd)?;
+                if *len > i32::MAX as u32 {
+                    return Poll::Ready(Err(Errno::EINVAL));
+                }
                 self.set_option(now, host, *fd, *level, *name, value, *len)
             }
             Syscall::LocalName { fd } => self.local_name(host, *fd),

@@ -300,6 +300,22 @@ fn getsockopt_writes_what_it_has_room_for() {
     assert_eq!(get(number::SOL_IPV6, number::IPV6_V6ONLY, 4), Err(Errno::EOPNOTSUPP));
 }
 
+/// `do_sock_setsockopt` refuses a length that is negative before it asks what the option is; without a socket that
+/// is told first.
+#[test]
+fn a_negative_length_of_an_option_is_refused() {
+    let mut pair = Pair::connected();
+    let set = |fd| Syscall::SetOption {
+        fd,
+        level: number::SOL_TCP,
+        name: number::TCP_NODELAY,
+        value: OptionValue::Number(1),
+        len: u32::MAX,
+    };
+    assert_eq!(pair.returned(CLIENT, set(3)), Err(Errno::EINVAL));
+    assert_eq!(pair.returned(CLIENT, set(77)), Err(Errno::EBADF));
+}
+
 #[test]
 fn who_needs_a_port_and_finds_none_is_told_so() {
     let mut pair = Pair::new();
