@@ -20,20 +20,28 @@
 //! ```
 //!
 //! No reactor of tokio's is needed: the stack's own thread wakes tasks, in any runtime.
+//!
+//! What can be asked of both, a stream answers as `tokio::net::TcpStream` does (`tests/as_tokio.rs` asks both): every
+//! future may be dropped at any time, and nothing is lost with it; a task that has done much lets others go on
+//! (`tokio::task::coop`); of several tasks that poll one direction the last one is woken. Addresses are told without a
+//! `Result`, as a connection of ours always has them. There is no `peek`, and no `readable` and `writable`.
 #![cfg(target_os = "linux")]
 
 mod split;
+mod turn;
 
 pub use datapath::tcp::cc::Algorithm;
 pub use live::endpoint::{Cidr, Counters, Settings, Stack};
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 
+use crate::turn::Turn;
+
 use live::endpoint as blocking;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection. Dropping it closes it as `close(2)` does: what was written still goes out, and what was
@@ -41,6 +49,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub struct TcpStream {
     inner: blocking::TcpStream,
+    reads: Turn,
+    writes: Turn,
 }
 
 /// Waits for connections.
@@ -55,9 +65,9 @@ impl TcpStream {
     /// # Errors
     /// As of `connect(2)`.
     pub async fn connect(stack: &Stack, peer: SocketAddr) -> io::Result<Self> {
-        let inner = blocking::TcpStream::begin_connect(stack, peer, |_| {})?;
-        poll_fn(|cx| inner.poll_connected(cx)).await?;
-        Ok(Self { inner })
+        let stream = Self::from(blocking::TcpStream::begin_connect(stack, peer, |_| {})?);
+        poll_fn(|cx| stream.writes.poll(cx, |cx| stream.inner.poll_connected(cx))).await?;
+        Ok(stream)
     }
 
     /// Our address and port.
@@ -118,16 +128,52 @@ impl TcpStream {
         split::split(self)
     }
 
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// `WouldBlock`: nothing is. The connection has failed.
+    pub fn try_read(&self, memory: &mut [u8]) -> io::Result<usize> {
+        self.now(|cx| self.inner.poll_read(cx, memory))
+    }
+
+    /// Writes as much as there is room for.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none. The connection has failed, or is shut for writing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.now(|cx| self.inner.poll_write(cx, bytes))
+    }
+
+    fn now<T>(&self, poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<T>>) -> io::Result<T> {
+        let nobody = Waker::noop();
+        match poll(&mut Context::from_waker(nobody)) {
+            Poll::Ready(done) => done,
+            Poll::Pending => {
+                self.inner.forget(nobody);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+    }
+
     fn poll_read_buf(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let len = std::task::ready!(self.inner.poll_read(cx, buf.initialize_unfilled()))?;
+        let read = |cx: &mut Context<'_>| self.inner.poll_read(cx, buf.initialize_unfilled());
+        let len = std::task::ready!(self.reads.poll(cx, read))?;
         buf.advance(len);
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_all_of(
+        &self,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.writes.poll(cx, |cx| self.inner.poll_write_vectored(cx, pieces))
     }
 }
 
 impl From<blocking::TcpStream> for TcpStream {
     fn from(inner: blocking::TcpStream) -> Self {
-        Self { inner }
+        Self { inner, reads: Turn::new(), writes: Turn::new() }
     }
 }
 
@@ -147,7 +193,19 @@ impl AsyncWrite for TcpStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_write(cx, bytes)
+        self.poll_write_all_of(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_all_of(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -173,13 +231,34 @@ impl TcpListener {
     /// # Errors
     /// The stack's device has gone away.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let inner = poll_fn(|cx| self.inner.poll_accept(cx)).await?;
+        let waits = Waits { listener: &self.inner, turn: Turn::new() };
+        poll_fn(|cx| waits.turn.poll(cx, |cx| self.poll_accept(cx))).await
+    }
+
+    /// The same for who polls by himself. Each task whose poll is pending is woken.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let inner = std::task::ready!(self.inner.poll_accept(cx))?;
         let peer = inner.peer_addr();
-        Ok((TcpStream { inner }, peer))
+        Poll::Ready(Ok((inner.into(), peer)))
     }
 
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local_addr()
+    }
+}
+
+/// An `accept` that goes on. Many may, and many be dropped before anybody comes.
+struct Waits<'a> {
+    listener: &'a blocking::TcpListener,
+    turn: Turn,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.listener.forget(self.turn.waker());
     }
 }

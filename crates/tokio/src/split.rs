@@ -2,7 +2,7 @@
 
 use super::TcpStream;
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,6 +56,33 @@ impl OwnedReadHalf {
     }
 }
 
+impl AsRef<TcpStream> for OwnedReadHalf {
+    fn as_ref(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+impl OwnedWriteHalf {
+    /// The stream again.
+    ///
+    /// # Errors
+    /// The halves are of different streams.
+    pub fn reunite(self, read: OwnedReadHalf) -> Result<TcpStream, ReuniteError> {
+        read.reunite(self)
+    }
+
+    /// Drops it without ending its direction, which goes on until the other half is dropped.
+    pub fn forget(mut self) {
+        self.forgotten = true;
+    }
+}
+
+impl AsRef<TcpStream> for OwnedWriteHalf {
+    fn as_ref(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if !self.forgotten {
@@ -80,7 +107,19 @@ impl AsyncWrite for OwnedWriteHalf {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream.inner.poll_write(cx, bytes)
+        self.stream.poll_write_all_of(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write_all_of(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

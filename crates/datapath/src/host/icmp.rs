@@ -289,7 +289,7 @@ impl Host {
     }
 
     /// Whether an IPv4 address is everybody's on some network that this host has an address of.
-    fn is_for_all(&self, address: IpAddr) -> bool {
+    pub(super) fn is_for_all(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };
         let mut own = self.ports.iter().flat_map(|port| &port.config.addresses);
         address.is_broadcast()

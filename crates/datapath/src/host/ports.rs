@@ -104,12 +104,16 @@ impl Host {
     /// The local end of a connection to `remote`: what `local` leaves open is filled in.
     ///
     /// # Errors
-    /// No route, or no free port, or there is such a connection already.
+    /// No route, or one to everybody (`tcp_v4_connect`, `tcp_v6_connect`); or no free port, or there is such a
+    /// connection already.
     pub fn tcp_local_for(
         &mut self,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, SocketError> {
+        if remote.ip().is_multicast() || self.is_for_all(remote.ip()) {
+            return Err(SocketError::NetUnreachable);
+        }
         let mut local = local;
         if local.ip().is_unspecified() {
             let source = self.source_address(remote.ip());

@@ -3,12 +3,12 @@
 use super::stack::Stack;
 use super::stream::{TcpStream, call_failed};
 use super::wait::{WaitFor, wait, wait_for};
-use datapath::host::SocketId;
+use datapath::host::{Host, SocketId};
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::state::State as Tcp;
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// Connections that may wait to be accepted, as of `std::net`.
@@ -40,6 +40,9 @@ impl TcpListener {
         local: SocketAddr,
         set: impl FnOnce(&mut TcpConfig),
     ) -> io::Result<Self> {
+        // Outside of the lock: what is not ours may panic, or ask the stack something.
+        let mut config = stack.look(Host::tcp_defaults);
+        set(&mut config);
         let (id, local) = stack.shared.call(|state, now| {
             state.check()?;
             let host = &mut state.host;
@@ -61,8 +64,6 @@ impl TcpListener {
             if taken {
                 return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
             }
-            let mut config = host.tcp_defaults();
-            set(&mut config);
             let id = host.tcp_listen_with(now, local, &config, BACKLOG, 0, false);
             Ok((id, local))
         })?;
@@ -91,6 +92,12 @@ impl TcpListener {
         }
     }
 
+    /// A waker that was given to [`poll_accept`](Self::poll_accept) waits no more: whoever gives up, and will
+    /// not poll again, says so.
+    pub fn forget(&self, waker: &Waker) {
+        self.stack.shared.forget(self.id, waker);
+    }
+
     /// Waits for the next connection.
     ///
     /// # Errors
@@ -116,7 +123,9 @@ impl TcpListener {
 impl Drop for TcpListener {
     fn drop(&mut self) {
         self.stack.shared.call(|state, now| {
-            let _is_open = state.host.tcp_close(now, self.id);
+            if state.check().is_ok() {
+                let _is_open = state.host.tcp_close(now, self.id);
+            }
             state.wake_all_of(self.id);
         });
     }

@@ -19,6 +19,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::JoinHandle;
@@ -152,9 +153,13 @@ impl Stack {
         self.shared.lock().counters.clone()
     }
 
-    /// Lends the host out, to look at.
+    /// Lends the host out, to look at. Other calls of the stack wait meanwhile, and one from within `look` for ever.
     pub fn look<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
-        look(&self.shared.lock().host)
+        let state = self.shared.lock();
+        // A look changes nothing: the stack goes on, whatever becomes of the one who looks.
+        let seen = catch_unwind(AssertUnwindSafe(|| look(&state.host)));
+        drop(state);
+        seen.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Congestion control of sockets that are made from now on.
@@ -225,7 +230,10 @@ impl Drop for LoopThread {
     fn drop(&mut self) {
         let _told = self.stop.shutdown(std::net::Shutdown::Both);
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(handle) = handle {
+        // The last of a stack may go with a task that its own thread has woken: that ends by itself.
+        if let Some(handle) = handle
+            && handle.thread().id() != std::thread::current().id()
+        {
             let _has_panicked = handle.join();
         }
     }
@@ -233,15 +241,28 @@ impl Drop for LoopThread {
 
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("the stack has panicked in another thread")
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.fail("a mistake in ackwright: the stack has panicked".to_owned());
+            state
+        })
     }
 
-    /// Makes a socket call, and does all that follows from it.
+    /// `waker` waits for `socket` no more.
+    pub(super) fn forget(&self, socket: SocketId, waker: &Waker) {
+        let gone = self.lock().waiters.forget(socket, waker);
+        drop(gone);
+    }
+
+    /// Makes a socket call, and does all that follows from it. Of a stack that has [failed](State::fail) nothing
+    /// follows, so `act` leaves its host alone ([`State::check`]).
     pub(super) fn call<T>(&self, act: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = self.lock();
         let now = sys::now();
         let result = act(&mut state, now);
-        state.turn(now);
+        if state.broken.is_none() {
+            state.turn(now);
+        }
         let wake = std::mem::take(&mut state.wake);
         drop(state);
         wake.into_iter().for_each(Waker::wake);

@@ -7,12 +7,12 @@ use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State as Tcp;
-use datapath::tcp::{Connection, SocketError as Failure, TcpRead};
-use std::io;
+use datapath::tcp::{Connection, Cx, SocketError as Failure, TcpRead};
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// A connection. Calls that wait stand beside those that do not (`poll_…`); dropping it closes it as
@@ -72,15 +72,18 @@ impl TcpStream {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
+        // Outside of the lock: what is not ours may panic, or ask the stack something.
+        let mut config = stack.look(Host::tcp_defaults);
+        set(&mut config);
         let connected = stack.shared.call(|state, now| {
             state.check()?;
-            if state.host.source_address(peer.ip()).is_none() {
-                return Err(errno(libc::ENETUNREACH));
+            let host = &mut state.host;
+            let mut peer = peer;
+            if peer.ip().is_unspecified() {
+                peer.set_ip(host.loopback_like(peer.ip()));
             }
-            let mut config = state.host.tcp_defaults();
-            set(&mut config);
-            let id = state.host.tcp_connect(now, SocketAddr::new(any, 0), peer, &config);
-            id.map_err(call_failed)
+            let local = host.tcp_local_for(SocketAddr::new(any, 0), peer).map_err(failed)?;
+            host.tcp_connect(now, local, peer, &config).map_err(call_failed)
         });
         Self::of(stack.clone(), connected?)
     }
@@ -146,15 +149,37 @@ impl TcpStream {
     /// # Errors
     /// The connection has failed, or is shut for writing.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if bytes.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    /// Writes as much of all of these, one after the other, as there is room for, in segments that do not
+    /// heed where one ends (`writev(2)`).
+    ///
+    /// # Errors
+    /// The connection has failed, or is shut for writing.
+    pub fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         self.shared().call(|state, now| {
             state.check()?;
-            let written = state.host.tcp_send(now, self.id, bytes).map_err(call_failed)?;
-            if written > 0 {
-                return Poll::Ready(Ok(written as usize));
+            let last = pieces.iter().rposition(|piece| !piece.is_empty());
+            let mut written = 0;
+            for (at, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
+                let more = Some(at) != last;
+                let write =
+                    |tcp: &mut Connection, cx: &mut Cx<'_>| tcp.write_bytes(piece, more, cx);
+                let taken = state.host.with_tcp(now, self.id, write).map_err(call_failed)? as usize;
+                written += taken;
+                if taken < piece.len() {
+                    break;
+                }
             }
+            if written > 0 {
+                return Poll::Ready(Ok(written));
+            }
+            // Nothing at all is asked the same (`tcp_sendmsg_locked`), but never waits.
             if let Some(error) = take_error(&mut state.host, self.id) {
                 return Poll::Ready(Err(error));
             }
@@ -162,9 +187,17 @@ impl TcpStream {
             if closed {
                 return Poll::Ready(Err(errno(libc::EPIPE)));
             }
+            if last.is_none() {
+                return Poll::Ready(Ok(0));
+            }
             state.wait(self.id, WaitFor::Writing, cx.waker());
             Poll::Pending
         })
+    }
+
+    /// A waker that was given to a `poll_…` waits no more: whoever gives up, and will not poll again, says so.
+    pub fn forget(&self, waker: &Waker) {
+        self.shared().forget(self.id, waker);
     }
 
     /// Reads into `memory`, and waits until there is something.
@@ -227,7 +260,9 @@ impl TcpStream {
     /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s. Whoever waits for it is told.
     pub fn reset(&self) {
         self.shared().call(|state, now| {
-            let _is_gone = state.host.tcp_abort(now, self.id);
+            if state.check().is_ok() {
+                let _is_gone = state.host.tcp_abort(now, self.id);
+            }
             state.wake_all_of(self.id);
         });
     }
@@ -310,19 +345,23 @@ impl TcpStream {
         &self.stack.shared
     }
 
-    fn with<T>(
-        &self,
-        act: impl FnOnce(&mut Connection, &mut datapath::tcp::Cx<'_>) -> T,
-    ) -> io::Result<T> {
-        self.shared().call(|state, now| state.host.with_tcp(now, self.id, act)).map_err(call_failed)
+    fn with<T>(&self, act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> T) -> io::Result<T> {
+        self.shared().call(|state, now| {
+            state.check()?;
+            state.host.with_tcp(now, self.id, act).map_err(call_failed)
+        })
     }
 }
 
 impl Drop for TcpStream {
     fn drop(&mut self) {
         self.shared().call(|state, now| {
-            // After `reset` there is none any more.
-            let _is_gone = state.host.tcp_close(now, self.id);
+            if state.check().is_ok() {
+                // After `reset` there is none any more.
+                let _is_gone = state.host.tcp_close(now, self.id);
+            }
+            // Nobody waits for it any more but futures that were forgotten without a word.
+            state.wake_all_of(self.id);
         });
     }
 }
@@ -336,6 +375,10 @@ impl io::Read for &TcpStream {
 impl io::Write for &TcpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         TcpStream::write(self, bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        wait(|cx| self.poll_write_vectored(cx, pieces))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -352,6 +395,10 @@ impl io::Read for TcpStream {
 impl io::Write for TcpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         TcpStream::write(self, bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        wait(|cx| self.poll_write_vectored(cx, pieces))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -60,6 +60,18 @@ impl Waiters {
         }
     }
 
+    /// `waker` waits for `socket` no more. What it was known by is given back, to be dropped once the lock is free: a
+    /// task may go with it, and all that it has.
+    #[must_use]
+    pub fn forget(&mut self, socket: SocketId, waker: &Waker) -> Vec<Waker> {
+        let Some(waiting) = self.of.get_mut(socket.index()) else { return Vec::new() };
+        let mut gone: Vec<Waker> = Vec::new();
+        for list in [&mut waiting.readers, &mut waiting.writers] {
+            gone.extend(list.extract_if(.., |known| known.will_wake(waker)));
+        }
+        gone
+    }
+
     /// All of one socket: it is closed.
     pub fn all_of(&mut self, socket: SocketId, wake: &mut Vec<Waker>) {
         if let Some(waiting) = self.of.get_mut(socket.index()) {

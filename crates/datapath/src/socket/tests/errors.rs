@@ -107,6 +107,24 @@ fn wrong_arguments_have_the_errno_of_linux() {
     }
 }
 
+/// A connection has one peer (`tcp_v4_connect`, `tcp_v6_connect`).
+#[test]
+fn nobody_connects_to_everybody() {
+    let mut pair = Pair::new();
+    for to in ["224.0.0.1:80", "255.255.255.255:80", "10.0.0.255:80"] {
+        assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+        let connect = Syscall::Connect { fd: 3, address: address(to) };
+        assert_eq!(pair.value(CLIENT, connect), Err(Errno::ENETUNREACH), "{to}");
+        assert_eq!(pair.value(CLIENT, Syscall::Close { fd: 3 }), Ok(0));
+    }
+    let six = Syscall::Socket { domain: number::AF_INET6, kind: number::SOCK_STREAM, protocol: 0 };
+    assert_eq!(pair.value(CLIENT, six), Ok(3));
+    for to in ["[ff02::1]:80", "[::ffff:224.0.0.1]:80"] {
+        let connect = Syscall::Connect { fd: 3, address: address(to) };
+        assert_eq!(pair.value(CLIENT, connect), Err(Errno::ENETUNREACH), "{to}");
+    }
+}
+
 #[test]
 fn an_address_is_bound_once_unless_it_is_shared() {
     let mut pair = Pair::new();
