@@ -30,6 +30,10 @@ class Table:
     def select(self, column: str, value: object) -> Table:
         """The rows with this value."""
 
+    @staticmethod
+    def of_columns(columns: list[tuple[str, str, list[Any]]]) -> Table: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
     def csv(self) -> str:
         """The same as CSV."""
 

@@ -244,6 +244,8 @@ def named(executor: str | Executor) -> Executor:
     Processes(workers=0, retries=3)
     """
     if not isinstance(executor, str):
+        if isinstance(executor, type) or not callable(getattr(executor, "run", None)):
+            raise TypeError(f"executor: {', '.join(_BY_NAME)}, or an object that has run(), not {executor!r}")
         return executor
     if executor not in _BY_NAME:
         raise ValueError(f"there is no executor {executor!r}; there are {', '.join(_BY_NAME)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from typing import Any, Self
 
 from ackwright import _native, errors, executors, progress as bars
@@ -51,7 +51,7 @@ class Experiment:
         """
         if isinstance(source, str) and ("\n" in source or "=" in source):
             return cls(_native.Draft.parse("<text>", source))
-        return cls(_native.Draft.load(fspath(source)))
+        return cls(_native.Draft.load(fsdecode(source)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Value]) -> Self:
@@ -80,6 +80,9 @@ class Experiment:
     def __delitem__(self, path: str) -> None:
         if not self._draft.remove(path):
             raise KeyError(path)
+
+    __iter__ = None
+    """There is no end to paths: a path is asked for by name."""
 
     def __contains__(self, path: str) -> bool:
         return self._draft.get(path) is not None
@@ -196,24 +199,30 @@ class Experiment:
         >>> first.runs[0].fingerprint == again.runs[0].fingerprint
         True
         """
+        folder = None if out is None else fsdecode(out)
+        if folder == "":
+            raise ValueError('out: "" names no folder; the one that one is in is "."')
+        _check_number("seed", seed, 0, 2**63 - 1)
+        _check_number("repetitions", repetitions, 1, 100_000)
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(f"progress: True, False or a function, not {progress!r}")
+        how = None if executor is None else executors.named(executor)
         if resume and out is None:
             raise ValueError("resume: name the folder by out=")
-        if view and (out is None or resume or executor is not None):
+        if view and (out is None or resume or how is not None):
             raise ValueError("view: needs out=, without resume and executor")
         if not (0 <= jobs <= 1024 and 0 <= threads <= 64):
             raise ValueError("jobs are 0 to 1024, threads 0 to 64")
-        if executor is not None:
-            if out is None:
+        if how is not None:
+            if folder is None:
                 raise ValueError("executor: name the storage that its workers share by out=")
-            how = executors.named(executor)
             return executors.run(
-                self, how, out=out, seed=seed, repetitions=repetitions, resume=resume,
+                self, how, out=folder, seed=seed, repetitions=repetitions, resume=resume,
                 progress=progress,
             )
         checked = self.check()
         bar = None if callable(progress) else bars.begin(progress)
         told = progress if callable(progress) else bar
-        folder = None if out is None else fspath(out)
         try:
             runs, problem = checked.run(
                 seed, repetitions, jobs, threads, folder, resume, keep, view, told
@@ -233,6 +242,8 @@ class Experiment:
         The name has at most 15 letters, digits, ``-``, ``_`` and ``.``, and is nobody else's. Results of
         another source of the class are not gone on with (``resume``).
         """
+        if not isinstance(module, type):
+            raise TypeError(f"a congestion control is a class, not {module!r}")
         self._register(name, module, version_of(module))
 
     def _register(self, name: str, module: type[CongestionControl], version: str) -> None:
@@ -255,11 +266,19 @@ class Experiment:
         >>> "Recovery" in experiment.explain("f")
         True
         """
+        _check_number("seed", seed, 0, 2**63 - 1)
+        _check_number("point", point, 0, 2**63 - 1)
         return self.check().explain(flow, point, seed)
 
     def __repr__(self) -> str:
         name = self["name"] if "name" in self else "?"
         return f"<Experiment {name!r}>"
+
+
+def _check_number(name: str, number: int | None, least: int, most: int) -> None:
+    """Refuses what is no such number; what is none at all is told by what takes it."""
+    if number is not None and not least <= number <= most:
+        raise ValueError(f"{name}: a whole number from {least} to {most}, not {number}")
 
 
 def _again(

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ackwright import _native
 from ackwright.viewer import Viewer, export, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
-
-    from ackwright import _native
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,11 @@ class Run:
     """Of every packet that was sent: equal for equal runs."""
     virtual_seconds: float
     """How far virtual time went."""
+
+
+def _table_again(columns: list[tuple[str, str, list[Any]]]) -> _native.Table:
+    """A table that has come from another process."""
+    return _native.Table.of_columns(columns)
 
 
 def _label(value: object) -> str:
@@ -174,6 +178,20 @@ class Results:
     def summary_json(self) -> str:
         """What ``ackwright run --json`` prints."""
         return self._runs.summary_json()
+
+    def __copy__(self) -> Results:
+        """Nothing of it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Results:
+        """Nothing of it changes."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "results do not go to another process: give it a table of theirs (results.metrics), results.runs,"
+            " or the name of the folder of run(out=…)"
+        )
 
     def __str__(self) -> str:
         head, rows = self._runs.report()

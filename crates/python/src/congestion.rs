@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use datapath::tcp::cc::{
     Ack as TcpAck, AckSample, CongestionControl, CwndEvent, RateSample, Window as TcpWindow,
 };
-use lab::Registry;
 use lab::run::Error;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -83,16 +82,31 @@ impl Overrides {
     }
 }
 
-/// Makes a class known as a congestion control of that name.
+/// A class that is a congestion control.
+pub struct Class {
+    itself: Py<PyType>,
+    overrides: Overrides,
+    needs_ecn: bool,
+}
+
+impl Class {
+    /// What makes modules of it, whose exceptions are that trouble.
+    pub fn maker(self: Arc<Self>, trouble: Arc<Trouble>) -> impl Fn() -> Module + Send + Sync {
+        move || Module {
+            class: Python::attach(|py| self.itself.clone_ref(py)),
+            trouble: Arc::clone(&trouble),
+            overrides: self.overrides,
+            needs_ecn: self.needs_ecn,
+            object: None,
+        }
+    }
+}
+
+/// Reads a class.
 ///
 /// # Errors
-/// When it is none, or the name does not fit.
-pub fn register(
-    registry: &mut Registry,
-    trouble: &Arc<Trouble>,
-    name: &str,
-    class: &Bound<'_, PyAny>,
-) -> PyResult<()> {
+/// When it is no congestion control.
+pub fn read(class: &Bound<'_, PyAny>) -> PyResult<Class> {
     let py = class.py();
     let base = py.import("ackwright.congestion")?.getattr("CongestionControl")?;
     let (base, class) = (base.cast::<PyType>()?, class.cast::<PyType>()?);
@@ -108,22 +122,34 @@ pub fn register(
         }
     }
     let needs_ecn = class.getattr("needs_ecn")?.is_truthy()?;
-    let (class, trouble) = (class.clone().unbind(), Arc::clone(trouble));
-    let make = move || Module {
-        class: Python::attach(|py| class.clone_ref(py)),
-        trouble: Arc::clone(&trouble),
-        overrides,
-        needs_ecn,
-        object: None,
-    };
-    registry
-        .congestion_control(name, make)
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(())
+    Ok(Class { itself: class.clone().unbind(), overrides, needs_ecn })
+}
+
+/// No window has more segments, so that what is computed of it has room in 64 bits, whatever the MSS.
+const MOST: u32 = 1 << 24;
+/// `TCP_INFINITE_SSTHRESH`: no threshold.
+const INFINITE: u32 = 0x7fff_ffff;
+
+/// A number of segments that a method has returned.
+fn returned(method: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    value.extract().map_err(|_| {
+        let shown = value.repr().map_or_else(|_| "it".to_owned(), |it| it.to_string());
+        PyTypeError::new_err(format!("{method}: returned {shown}, which is no number of segments"))
+    })
+}
+
+/// A threshold that may be.
+fn threshold(what: &str, segments: u32) -> PyResult<u32> {
+    if (2..=MOST).contains(&segments) || segments == INFINITE {
+        return Ok(segments);
+    }
+    Err(PyValueError::new_err(format!(
+        "{what}: a threshold is 2 to {MOST} segments, or {INFINITE} for none, not {segments}"
+    )))
 }
 
 /// One connection's module.
-struct Module {
+pub struct Module {
     class: Py<PyType>,
     trouble: Arc<Trouble>,
     overrides: Overrides,
@@ -205,14 +231,7 @@ impl CongestionControl for Module {
 
     fn ssthresh(&mut self, window: &TcpWindow, ack: &TcpAck) -> u32 {
         let mut lent = *window;
-        let read = |value: Bound<'_, PyAny>| {
-            let threshold: u32 = value.extract()?;
-            if threshold < 2 {
-                let text = format!("on_loss: a threshold is at least 2 segments, not {threshold}");
-                return Err(PyValueError::new_err(text));
-            }
-            Ok(threshold)
-        };
+        let read = |value: Bound<'_, PyAny>| threshold("on_loss", returned("on_loss", &value)?);
         let threshold = Python::attach(|py| {
             self.call(pyo3::intern!(py, "on_loss"), &mut lent, ack, None, read)
         });
@@ -272,9 +291,10 @@ impl CongestionControl for Module {
         let mut lent = *window;
         let least = window.snd_cwnd;
         let read = |value: Bound<'_, PyAny>| {
-            let cwnd: u32 = value.extract()?;
-            if cwnd < least {
-                let text = format!("on_undo: {cwnd} is less than the window of {least}");
+            let cwnd = returned("on_undo", &value)?;
+            if cwnd < least || cwnd > MOST.max(least) {
+                let text =
+                    format!("on_undo: a window of {least}, as it is now, to {MOST}, not {cwnd}");
                 return Err(PyValueError::new_err(text));
             }
             Ok(cwnd)
@@ -322,8 +342,9 @@ impl Window {
 
     #[setter]
     fn set_cwnd(&mut self, segments: u32) -> PyResult<()> {
-        if segments == 0 || segments > 1 << 30 {
-            return Err(PyValueError::new_err(format!("a window of {segments} segments")));
+        if !(1..=MOST).contains(&segments) {
+            let text = format!("a window of {segments} segments; it has 1 to {MOST}");
+            return Err(PyValueError::new_err(text));
         }
         self.inner.snd_cwnd = segments;
         Ok(())
@@ -336,10 +357,7 @@ impl Window {
 
     #[setter]
     fn set_ssthresh(&mut self, segments: u32) -> PyResult<()> {
-        if segments < 2 {
-            return Err(PyValueError::new_err(format!("a threshold of {segments} segments")));
-        }
-        self.inner.snd_ssthresh = segments;
+        self.inner.snd_ssthresh = threshold("ssthresh", segments)?;
         Ok(())
     }
 
@@ -376,14 +394,27 @@ impl Window {
     }
 
     fn slow_start(&mut self, acked: u32) -> u32 {
-        self.inner.slow_start(acked)
+        // Above the threshold nothing is left of slow start.
+        if self.inner.snd_cwnd > self.inner.snd_ssthresh {
+            return acked;
+        }
+        let left = self.inner.slow_start(acked);
+        self.inner.snd_cwnd = self.inner.snd_cwnd.min(MOST);
+        left
     }
 
     fn additive_increase(&mut self, per_increase: u32, acked: u32) -> PyResult<()> {
         if per_increase == 0 {
             return Err(PyValueError::new_err("additive_increase: for every 0 acknowledged"));
         }
+        if acked > MOST {
+            let text = format!("additive_increase: {acked} segments acknowledged at a time");
+            return Err(PyValueError::new_err(text));
+        }
+        // Not counted beyond what an increase takes, nor beyond what it may come to.
+        self.inner.snd_cwnd_cnt = self.inner.snd_cwnd_cnt.min(per_increase).min(MOST);
         self.inner.additive_increase(per_increase, acked);
+        self.inner.snd_cwnd = self.inner.snd_cwnd.min(MOST);
         Ok(())
     }
 

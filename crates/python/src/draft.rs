@@ -1,14 +1,15 @@
 //! Experiments that are edited, and read.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use datapath::tcp::cc::GuestError;
 use lab::Registry;
-use lab::plan::{Draft as Editable, Edit, EditKind, Experiment};
+use lab::plan::{Diagnostics, Draft as Editable, Edit, EditKind, Experiment};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::congestion::{self, Trouble};
+use crate::congestion::{self, Class, Trouble};
 use crate::{errors, values};
 
 /// What [`Draft::state`] says.
@@ -22,19 +23,51 @@ const KINDS: [(&str, EditKind); 4] = [
     ("remove", EditKind::Remove),
 ];
 
-/// An experiment that is being edited.
-#[pyclass(module = "ackwright._native")]
+/// An experiment that is being edited. Several threads may, and what Python makes of a value may edit as well: the lock is
+/// never held while Python runs.
+#[pyclass(frozen, module = "ackwright._native")]
+pub struct Draft(Mutex<Editing>);
+
 #[derive(Clone)]
-pub struct Draft {
+struct Editing {
     editable: Editable,
-    registry: Registry,
-    /// What the classes of the registry have raised.
-    trouble: Arc<Trouble>,
+    classes: Vec<Named>,
+}
+
+/// A congestion control of the user's: its name, and the version of its source.
+#[derive(Clone)]
+struct Named {
+    name: String,
+    version: String,
+    class: Arc<Class>,
+}
+
+/// What knows these classes, and tells their exceptions as `trouble`.
+fn registry(classes: &[Named], trouble: &Arc<Trouble>) -> Result<Registry, GuestError> {
+    let mut registry = Registry::default();
+    for Named { name, version, class } in classes {
+        let make = Arc::clone(class).maker(Arc::clone(trouble));
+        registry.congestion_control(name, make)?.version(name, version);
+    }
+    Ok(registry)
 }
 
 impl Draft {
     fn new(editable: Editable) -> Self {
-        Self { editable, registry: Registry::default(), trouble: Arc::default() }
+        Self(Mutex::new(Editing { editable, classes: Vec::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Editing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn edit(
+        &self,
+        py: Python<'_>,
+        edit: impl FnOnce(&mut Editable) -> Result<(), Diagnostics>,
+    ) -> PyResult<()> {
+        let done = edit(&mut self.lock().editable);
+        done.map_err(|faults| errors::experiment(py, &faults))
     }
 }
 
@@ -53,10 +86,11 @@ impl Draft {
     /// All that makes it, for another process: name, text, and edits, each of kind, path, value and
     /// label. The name of a file becomes absolute, so that files beside it are found from anywhere.
     fn state(&self) -> State {
-        let (name, text) = self.editable.source();
+        let editing = self.lock();
+        let (name, text) = editing.editable.source();
         let absolute = std::fs::canonicalize(name).ok().filter(|path| path.is_file());
         let name = absolute.map_or_else(|| name.to_owned(), |path| path.display().to_string());
-        let edits = self.editable.edits().iter().map(|Edit { kind, path, value, label }| {
+        let edits = editing.editable.edits().iter().map(|Edit { kind, path, value, label }| {
             let kind = KINDS.iter().find(|(_, it)| it == kind).map_or("", |(word, _)| *word);
             (kind.to_owned(), path.clone(), value.clone(), label.clone())
         });
@@ -84,74 +118,82 @@ impl Draft {
     }
 
     fn copy(&self) -> Self {
-        self.clone()
+        Self(Mutex::new(self.lock().clone()))
     }
 
     fn set(
-        &mut self,
+        &self,
         py: Python<'_>,
         path: &str,
         value: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let value = values::inline(value)?;
-        self.editable.set(path, &value, label).map_err(|faults| errors::experiment(py, &faults))
+        let value = values::inline(value, label)?;
+        self.edit(py, |editable| editable.set(path, &value, label))
     }
 
     fn sweep(
-        &mut self,
+        &self,
         py: Python<'_>,
         axis: &str,
         steps: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let steps = values::inline(steps)?;
-        self.editable.sweep(axis, &steps, label).map_err(|faults| errors::experiment(py, &faults))
+        let steps = values::inline(steps, label)?;
+        self.edit(py, |editable| editable.sweep(axis, &steps, label))
     }
 
     fn draw(
-        &mut self,
+        &self,
         py: Python<'_>,
         path: &str,
         from: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let from = values::inline(from)?;
-        self.editable.draw(path, &from, label).map_err(|faults| errors::experiment(py, &faults))
+        let from = values::inline(from, label)?;
+        self.edit(py, |editable| editable.draw(path, &from, label))
     }
 
     /// The value at a path in a tuple of one; empty if there is none.
     fn get<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<(Bound<'py, PyAny>,)>> {
-        self.editable.get(path).map(|json| Ok((values::from_json(py, &json)?,))).transpose()
+        let found = self.lock().editable.get(path);
+        found.map(|json| Ok((values::from_json(py, &json)?,))).transpose()
     }
 
-    fn remove(&mut self, path: &str) -> bool {
-        self.editable.remove(path)
+    fn remove(&self, path: &str) -> bool {
+        self.lock().editable.remove(path)
     }
 
     /// Reads and checks the whole.
     fn finish(&self, py: Python<'_>) -> PyResult<Checked> {
+        let Editing { editable, classes } = self.lock().clone();
+        // Of each run its own: several may go on, of copies or of one experiment.
+        let trouble = Arc::default();
+        let known = registry(&classes, &trouble).expect("names were tried when they were given");
         let done = py.detach(|| {
-            let experiment = self.editable.clone().with(&self.registry).finish()?;
+            let experiment = editable.with(&known).finish()?;
             experiment.check_names()?;
             Ok(experiment)
         });
-        let trouble = Arc::clone(&self.trouble);
         done.map(|experiment| Checked { experiment, trouble })
             .map_err(|faults| errors::experiment(py, &faults))
     }
 
     /// A class becomes a congestion control of that name.
     fn congestion_control(
-        &mut self,
+        &self,
         name: &str,
         class: &Bound<'_, PyAny>,
         version: &str,
     ) -> PyResult<()> {
-        let Self { registry, trouble, .. } = self;
-        congestion::register(registry, trouble, name, class)?;
-        registry.version(name, version);
-        Ok(())
+        let class = Arc::new(congestion::read(class)?);
+        let new = Named { name: name.to_owned(), version: version.to_owned(), class };
+        let mut editing = self.lock();
+        editing.classes.push(new);
+        registry(&editing.classes, &Arc::default()).map(drop).map_err(|error| {
+            editing.classes.pop();
+            PyValueError::new_err(error.to_string())
+        })
     }
 }
 

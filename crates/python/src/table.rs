@@ -17,6 +17,9 @@ use pyo3::types::{PyCapsule, PyDict};
 #[pyclass(frozen, module = "ackwright")]
 pub struct Table(Rows);
 
+/// Columns as they go to another process: name, kind, values.
+type Columns<'py> = Vec<(String, &'static str, Bound<'py, PyAny>)>;
+
 impl From<Rows> for Table {
     fn from(rows: Rows) -> Self {
         Self(rows)
@@ -80,6 +83,46 @@ impl Table {
             table.push(name, keep(values, &fits));
         }
         Ok(Self(table))
+    }
+
+    /// The table of what [`__reduce__`](Self::__reduce__) says.
+    #[staticmethod]
+    fn of_columns(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let mut table = Rows::default();
+        for (name, kind, values) in columns {
+            let rows = values.len()?;
+            let values = match kind.as_str() {
+                "text" => Values::Text(values.extract()?),
+                "whole" => Values::Whole(values.extract()?),
+                "decimal" => Values::Decimal(values.extract()?),
+                _ => return Err(PyRuntimeError::new_err(format!("no kind of column: {kind}"))),
+            };
+            if !table.columns.is_empty() && rows != table.rows() {
+                let text = format!("{name}: {rows} values, where others have {}", table.rows());
+                return Err(PyRuntimeError::new_err(text));
+            }
+            table.push(&name, values);
+        }
+        Ok(Self(table))
+    }
+
+    /// For `pickle` and `copy`.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Columns<'py>,))> {
+        let column = |(name, values): &(String, Values)| {
+            let (kind, list) = match values {
+                Values::Text(values) => ("text", values.into_pyobject(py)?),
+                Values::Whole(values) => ("whole", values.into_pyobject(py)?),
+                Values::Decimal(values) => ("decimal", values.into_pyobject(py)?),
+            };
+            Ok((name.clone(), kind, list))
+        };
+        let columns = self.0.columns.iter().map(column).collect::<PyResult<_>>()?;
+        let again = py.import("ackwright.results")?.getattr("_table_again")?;
+        Ok((again, (columns,)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Table of {} rows: {}>", self.0.rows(), self.columns().join(", "))
     }
 
     fn csv(&self) -> PyResult<String> {

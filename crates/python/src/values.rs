@@ -1,21 +1,62 @@
 //! Python's values as TOML, and JSON as Python's values.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString,
+};
 use serde_json::Value as Json;
 use toml::Value as Toml;
 
 /// How deep values may lie in each other.
 const DEPTH_MAX: usize = 32;
 
+/// What is wrong with a value.
+enum Wrong {
+    /// Where it lies (keys, the outermost last), and what it is.
+    Ours { path: Vec<String>, class: fn(String) -> PyErr, message: String },
+    /// What the value itself has raised.
+    Theirs(PyErr),
+}
+
+impl From<PyErr> for Wrong {
+    fn from(error: PyErr) -> Self {
+        Self::Theirs(error)
+    }
+}
+
+impl Wrong {
+    fn new(class: fn(String) -> PyErr, message: impl Into<String>) -> Self {
+        Self::Ours { path: Vec::new(), class, message: message.into() }
+    }
+
+    /// It lies behind that key.
+    fn behind(mut self, key: &str) -> Self {
+        if let Self::Ours { path, .. } = &mut self {
+            path.push(key.to_owned());
+        }
+        self
+    }
+
+    fn raised(self) -> PyErr {
+        match self {
+            Self::Theirs(error) => error,
+            Self::Ours { path, class, message } if path.is_empty() => class(message),
+            Self::Ours { mut path, class, message } => {
+                path.reverse();
+                class(format!("{}: {message}", path.join(".")))
+            }
+        }
+    }
+}
+
 /// A value of an experiment as it stands behind a `=`: texts, numbers, truth values, lists and
-/// mappings of them. Mappings keep their order, which a `toml::Table` would not.
+/// mappings of them. Mappings keep their order, which a `toml::Table` would not. `label` is what brings it in.
 ///
 /// # Errors
 /// When it is something else.
-pub fn inline(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    nested(value, 0)
+pub fn inline(value: &Bound<'_, PyAny>, label: &str) -> PyResult<String> {
+    nested(value, 0).map_err(|wrong| wrong.behind(label).raised())
 }
 
 /// The document of a mapping: a line or a section for each entry, so that messages show a place.
@@ -23,30 +64,37 @@ pub fn inline(value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// # Errors
 /// As of [`inline`].
 pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    let entries = entries(value.cast::<PyMapping>()?)?;
+    sections(value).map_err(Wrong::raised)
+}
+
+fn sections(value: &Bound<'_, PyAny>) -> Result<String, Wrong> {
+    let entries = entries(value.cast::<PyMapping>().map_err(PyErr::from)?)?;
     let (tables, lines): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|(_, item)| item.cast::<PyMapping>().is_ok());
     let mut text = String::new();
     write_lines(&mut text, lines)?;
     for (name, table) in tables {
-        let entries = self::entries(table.cast::<PyMapping>()?)?;
+        let entries = self::entries(table.cast::<PyMapping>().map_err(PyErr::from)?)?;
         let of_tables = |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
         if entries.is_empty() || !entries.iter().all(of_tables) {
             text.extend(["\n[", &name, "]\n"]);
-            write_lines(&mut text, entries)?;
+            write_lines(&mut text, entries).map_err(|wrong| wrong.behind(&name))?;
             continue;
         }
         for (below, table) in entries {
             text.extend(["\n[", &name, ".", &below, "]\n"]);
-            write_lines(&mut text, self::entries(table.cast::<PyMapping>()?)?)?;
+            let lines = self::entries(table.cast::<PyMapping>().map_err(PyErr::from)?)?;
+            let written = write_lines(&mut text, lines);
+            written.map_err(|wrong| wrong.behind(&below).behind(&name))?;
         }
     }
     Ok(text)
 }
 
-fn write_lines(text: &mut String, entries: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
+fn write_lines(text: &mut String, entries: Vec<(String, Bound<'_, PyAny>)>) -> Result<(), Wrong> {
     for (key, item) in entries {
-        text.extend([&key, " = ", &nested(&item, 1)?, "\n"]);
+        let value = nested(&item, 1).map_err(|wrong| wrong.behind(&key))?;
+        text.extend([&key, " = ", &value, "\n"]);
     }
     Ok(())
 }
@@ -64,9 +112,10 @@ fn entries<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Vec<(String, Bound<
     Ok(all)
 }
 
-fn nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
+fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, Wrong> {
     if depth > DEPTH_MAX {
-        return Err(PyValueError::new_err("values lie too deep in each other, or in themselves"));
+        let message = "values lie too deep in each other, or in themselves";
+        return Err(Wrong::new(PyValueError::new_err, message));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Toml::String(text.extract()?).to_string());
@@ -75,35 +124,60 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
     if let Ok(truth) = value.cast::<PyBool>() {
         return Ok(truth.is_true().to_string());
     }
-    if let Ok(number) = value.cast::<PyInt>() {
-        return Ok(number.extract::<i64>()?.to_string());
+    if value.cast::<PyInt>().is_ok() {
+        return whole(value);
     }
     if let Ok(number) = value.cast::<PyFloat>() {
-        return Ok(Toml::Float(number.extract()?).to_string());
+        return decimal(number.extract()?);
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
-        let each = |(key, item)| Ok(format!("{key} = {}", nested(&item, depth + 1)?));
-        let items = entries(mapping)?.into_iter().map(each).collect::<PyResult<Vec<String>>>()?;
-        return Ok(format!("{{ {} }}", items.join(", ")));
+        let each = |(key, item): (String, Bound<'_, PyAny>)| {
+            let value = nested(&item, depth + 1).map_err(|wrong| wrong.behind(&key))?;
+            Ok(format!("{key} = {value}"))
+        };
+        let items = entries(mapping)?.into_iter().map(each);
+        return Ok(format!("{{ {} }}", items.collect::<Result<Vec<String>, Wrong>>()?.join(", ")));
     }
-    if let Ok(sequence) = value.cast::<PySequence>() {
+    let is_bytes = value.cast::<PyBytes>().is_ok() || value.cast::<PyByteArray>().is_ok();
+    if !is_bytes && let Ok(sequence) = value.cast::<PySequence>() {
         let items = sequence.try_iter()?.map(|item| nested(&item?, depth + 1));
-        return Ok(format!("[{}]", items.collect::<PyResult<Vec<String>>>()?.join(", ")));
+        return Ok(format!("[{}]", items.collect::<Result<Vec<String>, Wrong>>()?.join(", ")));
     }
-    // Numbers of numpy, paths.
+    // Arrays of numpy and what is like them, which are no sequences to Python.
+    if value.hasattr("__array__")? && value.hasattr("tolist")? {
+        return nested(&value.call_method0("tolist")?, depth + 1);
+    }
+    // Other numbers, paths.
     if let Ok(number) = value.call_method0("__index__") {
-        return Ok(number.extract::<i64>()?.to_string());
+        return whole(&number);
     }
     if value.hasattr("__fspath__")? {
         return Ok(Toml::String(value.str()?.extract()?).to_string());
     }
     if let Ok(number) = value.call_method0("__float__") {
-        return Ok(Toml::Float(number.extract()?).to_string());
+        return decimal(number.extract()?);
     }
     let kind = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
+    let message = format!(
         "a {kind} is no value of an experiment: use text, numbers, booleans, lists and dicts"
-    )))
+    );
+    Err(Wrong::new(PyTypeError::new_err, message))
+}
+
+fn whole(number: &Bound<'_, PyAny>) -> Result<String, Wrong> {
+    let too_large = |_| {
+        let message = "a whole number of an experiment has 64 bits, with its sign";
+        Wrong::new(PyOverflowError::new_err, message)
+    };
+    number.extract::<i64>().map(|number| number.to_string()).map_err(too_large)
+}
+
+fn decimal(number: f64) -> Result<String, Wrong> {
+    if !number.is_finite() {
+        let message = format!("{number} is no value of an experiment: a number is finite there");
+        return Err(Wrong::new(PyValueError::new_err, message));
+    }
+    Ok(Toml::Float(number).to_string())
 }
 
 /// JSON as Python has it.
