@@ -21,7 +21,7 @@ class Table:
         """Names, from left to right."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, key: str | int) -> Any:
+    def __getitem__(self, key: str | int, /) -> Any:
         """The values of a column, or a row as a dict."""
 
     def rows(self) -> list[dict[str, Any]]:

@@ -44,8 +44,8 @@ pub const MOST_QUEUES: u32 = 256;
 
 /// What the kernel takes for a name (`dev_valid_name`), and is one: of `%d` it would make a number.
 fn check_name(name: &str) -> io::Result<()> {
-    let wrong = |c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%');
-    let why = "the name of a device has 1 to 15 bytes, and no space, '/', ':' or '%'";
+    let wrong = |c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%' | '\0');
+    let why = "the name of a device has 1 to 15 bytes, no space, '/', ':', '%' or zero byte, and no '.' in front";
     if name.is_empty() || name.len() > 15 || name.starts_with('.') || name.contains(wrong) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
@@ -269,5 +269,23 @@ impl Queue {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_the_kernel_takes_as_they_are() {
+        for name in ["ack0", "a.b", "fifteen-letters"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        // Of a zero byte the kernel would see the end.
+        for name in
+            ["", "sixteen-letters-", "a b", "a/b", "a:b", "a%d", ".", ".a", "ack0\0x", "a\n"]
+        {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
     }
 }
