@@ -1,7 +1,7 @@
 """The compiled half of the package."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, final, overload
 
 PROGRAM: str
 
@@ -21,8 +21,11 @@ class Table:
         """Names, from left to right."""
 
     def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Table: ...
+    @overload
     def __getitem__(self, key: str | int, /) -> Any:
-        """The values of a column, or a row as a dict."""
+        """The values of a column, a row as a dict, or a table of some rows."""
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict a row."""

@@ -88,6 +88,17 @@ def test_tables_go_to_other_processes(results: ackwright.Results) -> None:
         pickle.dumps(results)
 
 
+def test_rows_are_picked_as_from_a_list(results: ackwright.Results) -> None:
+    table = results.metrics
+    rows = table.rows()
+    for picked in [slice(2), slice(-2, None), slice(None, None, -1), slice(1, 9, 3), slice(9, 1), slice(10**20)]:
+        assert table[picked].rows() == rows[picked]
+        assert table[picked].columns == table.columns
+    for key in [None, 1.5, b"point"]:
+        with pytest.raises(TypeError, match="neither a column's name"):
+            table[key]  # type: ignore[call-overload]
+
+
 def test_threads_edit_and_run_one_experiment() -> None:
     experiment = Experiment.from_dict({**LINE, "repetitions": 1})
     wrong: list[BaseException] = []

@@ -5,6 +5,7 @@
 //! | `collect` | sweeps whose runs are made by other processes |
 //! | `congestion` | congestion controls that are Python classes |
 //! | `draft` | experiments that are edited, and read |
+//! | `lent` | what methods of such classes are given |
 //! | `run` | runs: without the interpreter's lock, with progress, stopped by signals |
 //! | `runs` | what runs leave behind, as tables |
 //! | `table` | tables, handed out as Arrow streams |
@@ -21,6 +22,7 @@ mod collect;
 mod congestion;
 mod draft;
 mod errors;
+mod lent;
 mod run;
 mod runs;
 mod table;
@@ -34,9 +36,9 @@ mod _native {
     #[pymodule_export]
     use crate::collect::Collection;
     #[pymodule_export]
-    use crate::congestion::{Ack, Sample, Window};
-    #[pymodule_export]
     use crate::draft::{Checked, Draft};
+    #[pymodule_export]
+    use crate::lent::{Ack, Sample, Window};
     #[pymodule_export]
     use crate::runs::Runs;
     #[pymodule_export]

@@ -9,9 +9,10 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use lab::store::table::{Table as Rows, Values};
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::slice::PySliceIndices;
+use pyo3::types::{PyCapsule, PyDict, PySlice};
 
 /// Rows and columns; `python/ackwright/_native.pyi` says what its methods do.
 #[pyclass(frozen, module = "ackwright")]
@@ -49,8 +50,18 @@ impl Table {
                 Values::Decimal(values) => values.into_pyobject(py),
             };
         }
-        let place: isize = key.extract()?;
         let rows = self.0.rows() as isize;
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let PySliceIndices { start, step, slicelength, .. } = slice.indices(rows)?;
+            let places: Vec<usize> =
+                (0..slicelength as isize).map(|at| (start + at * step) as usize).collect();
+            return Ok(Bound::new(py, self.picked(&places))?.into_any());
+        }
+        let place: isize = key.extract().map_err(|_| {
+            let kind = key.get_type();
+            let text = format!("a {kind} is neither a column's name nor a row's number or a slice");
+            PyTypeError::new_err(text)
+        })?;
         let place = if place < 0 { place + rows } else { place };
         if place < 0 || place >= rows {
             return Err(PyIndexError::new_err(format!("there are {rows} rows")));
@@ -78,11 +89,8 @@ impl Table {
                 values.iter().map(|one| *one == number).collect()
             }
         };
-        let mut table = Rows::default();
-        for (name, values) in &self.0.columns {
-            table.push(name, keep(values, &fits));
-        }
-        Ok(Self(table))
+        let places = fits.iter().enumerate().filter(|(_, fits)| **fits).map(|(at, _)| at);
+        Ok(self.picked(&places.collect::<Vec<_>>()))
     }
 
     /// The table of what [`__reduce__`](Self::__reduce__) says.
@@ -156,6 +164,23 @@ impl Table {
 }
 
 impl Table {
+    /// Those rows.
+    fn picked(&self, places: &[usize]) -> Self {
+        fn those<T: Clone>(values: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|at| values[*at].clone()).collect()
+        }
+        let mut table = Rows::default();
+        for (name, values) in &self.0.columns {
+            let values = match values {
+                Values::Text(values) => Values::Text(those(values, places)),
+                Values::Whole(values) => Values::Whole(those(values, places)),
+                Values::Decimal(values) => Values::Decimal(those(values, places)),
+            };
+            table.push(name, values);
+        }
+        Self(table)
+    }
+
     fn column(&self, name: &str) -> PyResult<&Values> {
         let found = self.0.columns.iter().find(|(known, _)| known == name);
         found.map(|(_, values)| values).ok_or_else(|| {
@@ -174,18 +199,6 @@ impl Table {
             }
         }
         Ok(dict)
-    }
-}
-
-/// The values of the rows that fit.
-fn keep(values: &Values, fits: &[bool]) -> Values {
-    fn those<T: Clone>(values: &[T], fits: &[bool]) -> Vec<T> {
-        values.iter().zip(fits).filter(|(_, fits)| **fits).map(|(value, _)| value.clone()).collect()
-    }
-    match values {
-        Values::Text(values) => Values::Text(those(values, fits)),
-        Values::Whole(values) => Values::Whole(those(values, fits)),
-        Values::Decimal(values) => Values::Decimal(those(values, fits)),
     }
 }
 
