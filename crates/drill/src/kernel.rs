@@ -290,7 +290,7 @@ impl Kernel {
             ..PortConfig::default()
         });
         // Packets that leave by a device without addresses have one of another device.
-        self.host.port_config_mut(port).addresses.push((self.local, 32));
+        self.host.set_addresses(port, vec![(self.local, 32)]);
         self.host.grant(self.now, port, 1);
         self.tunnels.push(tunnel);
         Ok(())
@@ -311,7 +311,9 @@ impl Kernel {
         if let Some(network) = network.filter(|network| !network.is_host()) {
             let _ = self.host.fib_mut().append(Route::on_link(network, port.0));
         }
-        self.host.port_config_mut(port).addresses.insert(0, (address, len));
+        let mut addresses = self.host.port(port).config.addresses.clone();
+        addresses.insert(0, (address, len));
+        self.host.set_addresses(port, addresses);
     }
 
     /// Changes the offloads of the interface (`ethtool -K`).

@@ -232,6 +232,12 @@ impl Host {
         &mut self.ports[usize::from(port.0)].config
     }
 
+    /// An interface has these addresses from now on. Routes are the affair of whoever adds or removes them.
+    pub fn set_addresses(&mut self, port: Port, addresses: Vec<(IpAddr, u8)>) {
+        self.port_config_mut(port).addresses = addresses;
+        self.fib.set_addresses(own_addresses(&self.ports));
+    }
+
     /// How many interfaces there are.
     pub fn port_count(&self) -> usize {
         self.ports.len()

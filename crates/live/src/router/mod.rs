@@ -223,7 +223,7 @@ impl Router {
             let port = self.ends[index].port;
             let addresses = self.names.addresses(port.0).to_vec();
             if self.host.port(port).config.addresses != addresses {
-                self.host.port_config_mut(port).addresses = addresses;
+                self.host.set_addresses(port, addresses);
                 self.host.set_neighbour_link(now, port);
             }
         }

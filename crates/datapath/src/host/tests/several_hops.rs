@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fib::hash::Policy;
-use crate::fib::{Algorithm, LinkState, NextHop, Prefix, Target};
+use crate::fib::{Algorithm, Decision, LinkState, NextHop, Prefix, RouteKey, Target};
 
 const FLOWS: u16 = 40;
 
@@ -66,4 +66,20 @@ fn a_hop_out_of_service_is_left_at_once() {
     assert_eq!(ways(&mut host, ms(2)), [2; FLOWS as usize]);
     host.fib_mut().set_link(ms(3), 1, LinkState::default());
     assert_eq!(ways(&mut host, ms(3)), before);
+}
+
+#[test]
+fn a_source_prefers_the_way_over_the_interface_that_has_got_it() {
+    let mut host = forked(Algorithm::System);
+    let over_one = |host: &Host| {
+        let over_one = |flow: u16| {
+            let to = RouteKey::to(IpAddr::from([192, 0, 2, flow as u8]));
+            let made_here = RouteKey { src: ip("10.0.2.77"), ..to };
+            matches!(host.fib().lookup(&made_here), Decision::Forward(hop) if hop.port == 1)
+        };
+        (0..FLOWS).filter(|flow| over_one(*flow)).count()
+    };
+    assert!((10..=30).contains(&over_one(&host)), "{}", over_one(&host));
+    host.set_addresses(Port(1), vec![(ip("10.0.2.77"), 24)]);
+    assert_eq!(over_one(&host), usize::from(FLOWS));
 }
