@@ -1,6 +1,7 @@
 //! One run: a plan in a world of its own, from its first packet to what it leaves.
 
 use std::sync::atomic::Ordering;
+use std::time;
 
 use apps::Streams;
 use datapath::units::{Duration, Instant};
@@ -22,6 +23,11 @@ use crate::trace::eyes::{Explained, RunTracer};
 
 /// How often progress is told, and whether it is to stop asked, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+/// It is asked at least about so often on the clock of this machine, however much happens meanwhile.
+const PATIENCE: time::Duration = time::Duration::from_millis(200);
+/// What is run before it is known how long that takes, and the least that is run without asking.
+const FIRST_STEP: Duration = Duration::from_micros(100);
+const LEAST_STEP: Duration = Duration::from_micros(1);
 
 /// Runs one plan in one world.
 ///
@@ -41,6 +47,14 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         }
     }
     run.finish()
+}
+
+/// How much to run next where `step` took so long: a quarter of the time that there is patience for, or eight times as much
+/// if that was hardly any.
+fn step_after(step: Duration, took: time::Duration) -> Duration {
+    let fits = PATIENCE.as_nanos() / 4 * u128::from(step.as_nanos()) / took.as_nanos().max(1);
+    let fits = u64::try_from(fits).unwrap_or(u64::MAX).min(step.as_nanos().saturating_mul(8));
+    Duration::from_nanos(fits).clamp(LEAST_STEP, TELL_EVERY)
 }
 
 /// The plan with all its hosts on this stack.
@@ -66,6 +80,8 @@ struct Run<'a> {
     next: Instant,
     /// Until when progress has been told.
     told: Instant,
+    /// So much is run without asking whether it is to stop.
+    step: Duration,
     /// When sockets are to be dumped, the first time last.
     dumps_at: Vec<Instant>,
     dumps: Vec<SocketDump>,
@@ -109,6 +125,7 @@ impl<'a> Run<'a> {
             end: Instant::ZERO + plan.duration,
             next: Instant::ZERO,
             told: Instant::ZERO,
+            step: FIRST_STEP,
             dumps_at: dump_times(options.ss_at),
             dumps: Vec::new(),
             captures,
@@ -127,13 +144,11 @@ impl<'a> Run<'a> {
     fn run_to_sample(&mut self) -> Result<(), Error> {
         self.next = (self.now() + self.plan.measure.sample).min(self.end);
         loop {
-            if self.options.stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped);
-            }
+            self.check_stop()?;
             let warmup_end = Instant::ZERO + self.plan.warmup;
             let warmup_end = Some(warmup_end).filter(|end| *end > self.now());
             let at = self.next_stop(warmup_end);
-            self.clock.run_until(&mut self.built, at)?;
+            self.run_until(at)?;
             self.change()?;
             self.look(at);
             if warmup_end == Some(at) {
@@ -144,6 +159,22 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
+    }
+
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    /// Runs until `at`. Where much happens that takes long, it asks now and then whether it is to stop; what happens does
+    /// not depend on when a world stops in between.
+    fn run_until(&mut self, at: Instant) -> Result<(), Error> {
+        while matches!(self.clock, Clock::Virtual) && at.saturating_since(self.now()) > self.step {
+            let (begun, next) = (time::Instant::now(), self.now() + self.step);
+            self.clock.run_until(&mut self.built, next)?;
+            self.step = step_after(self.step, begun.elapsed());
+            self.check_stop()?;
+        }
+        self.clock.run_until(&mut self.built, at)
     }
 
     fn next_stop(&self, warmup_end: Option<Instant>) -> Instant {

@@ -156,6 +156,42 @@ fn a_stop_from_outside_ends_the_run() {
     assert_eq!((stopped.finished, stopped.runs), (0, 4));
 }
 
+/// However much happens between two samples: here a hundred thousand packets in a millisecond.
+#[test]
+fn a_stop_is_heard_between_samples() {
+    let text = r#"schema = 1
+name = "much"
+duration = "20s"
+[nodes]
+a = {}
+b = {}
+[links.wire]
+ends = ["a", "b"]
+rate = "1000gbit"
+[flows.cbr]
+app = "cbr"
+from = "a"
+to = "b"
+rate = "1000gbit"
+size = 1000
+[measure]
+sample = "10s"
+"#;
+    let experiment = Experiment::parse("p.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let options = Options::silent(&stop);
+    let begun = std::time::Instant::now();
+    thread::scope(|scope| {
+        let run = scope.spawn(|| run(&experiment, &options, &|_, _, _| Ok(())));
+        thread::sleep(std::time::Duration::from_millis(300));
+        stop.store(true, Ordering::Relaxed);
+        let stopped = run.join().expect("no panic").unwrap_err();
+        assert!(matches!(stopped.error, Error::Stopped));
+    });
+    // On any machine the 100 ms of virtual time until the next look took longer than that.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
 /// What a switch has no memory for counts as dropped at the port that it was for, in the figures and in the series.
 #[test]
 fn drops_of_shared_memory_are_drops_of_the_port() {
