@@ -272,6 +272,13 @@ impl Infos {
         self.slots.iter().flatten()
     }
 
+    /// Those that are wanted: their indices, and how many routes share each.
+    pub fn users_where(&self, wanted: impl Fn(&Info) -> bool) -> impl Iterator<Item = (u32, u32)> {
+        let infos =
+            (0..).zip(&self.slots).filter_map(|(index, info)| Some((index, info.as_ref()?)));
+        infos.filter(move |(_, info)| wanted(info)).map(|(index, info)| (index, info.users))
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.many.as_ref().map_or(0, |many| many.free.len())

@@ -119,7 +119,7 @@ impl Fib {
 
     /// Every route, table by table, in order of prefix and then of preference; IPv4 first.
     pub fn routes(&self) -> Vec<Route> {
-        self.routes_of(|_| true)
+        self.routes_of(&|_| true).collect()
     }
 
     /// The routes that prefer the source `addr`, in the order of [`Fib::routes`]. If there are none, which is seen in
@@ -139,14 +139,16 @@ impl Fib {
     }
 
     fn few_routes_of(&self, wanted: impl Fn(&Info) -> bool) -> Vec<Route> {
-        let any = self.infos.each().any(&wanted);
-        if any { self.routes_of(wanted) } else { Vec::new() }
+        let infos: Vec<(u32, u32)> = self.infos.users_where(wanted).collect();
+        // What is shared knows how many share it: with the last of them the search ends.
+        let count = infos.iter().map(|(_, users)| *users as usize).sum();
+        let is_wanted = |index| infos.binary_search_by_key(&index, |(index, _)| *index).is_ok();
+        self.routes_of(&is_wanted).take(count).collect()
     }
 
-    fn routes_of(&self, wanted: impl Fn(&Info) -> bool) -> Vec<Route> {
-        let mut routes = self.family_routes(&self.v4, &wanted);
-        routes.extend(self.family_routes(&self.v6, &wanted));
-        routes
+    fn routes_of<'a>(&'a self, wanted: &'a impl Fn(u32) -> bool) -> impl Iterator<Item = Route> {
+        let v4 = self.family_routes(&self.v4, wanted);
+        v4.chain(self.family_routes(&self.v6, wanted))
     }
 
     /// The rules of a family in order.
@@ -194,25 +196,21 @@ impl Fib {
         self.infos.len()
     }
 
-    fn family_routes<K: Address>(
-        &self,
-        family: &Family<K>,
-        wanted: impl Fn(&Info) -> bool,
-    ) -> Vec<Route> {
-        let mut routes = Vec::new();
+    fn family_routes<'a, K: Address>(
+        &'a self,
+        family: &'a Family<K>,
+        wanted: &'a impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = Route> {
         // As the kernel lists them: by the buckets that its tables lie in.
         let mut tables: Vec<&Table<K>> = family.tables().iter().collect();
         tables.sort_by_key(|table| (table.id.0 % TABLE_BUCKETS, table.id));
-        for table in tables {
-            for (key, len, alias) in table.iter() {
-                let info = self.infos.get(alias.info);
-                if wanted(info) {
-                    let prefix = Prefix::containing(key.to_ip(), len).expect("a prefix of a table");
-                    routes.push(info.route(prefix, table.id, alias));
-                }
-            }
-        }
-        routes
+        let routes = tables.into_iter().flat_map(|table| {
+            table.iter().map(move |(key, len, alias)| (table.id, key, len, alias))
+        });
+        routes.filter(|(.., alias)| wanted(alias.info)).map(|(table, key, len, alias)| {
+            let prefix = Prefix::containing(key.to_ip(), len).expect("a prefix of a table");
+            self.infos.get(alias.info).route(prefix, table, alias)
+        })
     }
 }
 

@@ -185,6 +185,18 @@ enum Aliases {
 
 const _: () = assert!(size_of::<Aliases>() <= 16);
 
+/// Equal lists have equal digests. Of a long one both ends tell enough: it is made anew with each route more, and
+/// few prefixes have one.
+fn digest_of(content: &[Alias]) -> u64 {
+    const END: usize = 16;
+    match (content.first_chunk::<END>(), content.last_chunk::<END>()) {
+        (Some(first), Some(last)) if content.len() > 2 * END => {
+            FxBuildHasher.hash_one((content.len(), first, last))
+        }
+        _ => FxBuildHasher.hash_one(content),
+    }
+}
+
 impl Aliases {
     fn of(content: &[Alias]) -> Self {
         match content {
@@ -263,7 +275,7 @@ impl Lists {
 
     /// One more user of the list with this content.
     fn obtain(&mut self, content: &[Alias]) -> u32 {
-        let digest = FxBuildHasher.hash_one(content);
+        let digest = digest_of(content);
         if let Some(number) = self.find(content, digest) {
             self.slots[number as usize].users += 1;
             return number;
@@ -285,8 +297,7 @@ impl Lists {
     /// Few lists are searched one by one.
     fn index(&mut self, number: u32, digest: u64) {
         let Self { slots, many } = self;
-        let digest_of =
-            |number: &u32| FxBuildHasher.hash_one(slots[*number as usize].aliases.all());
+        let digest_of = |number: &u32| digest_of(slots[*number as usize].aliases.all());
         if let Some(many) = many.as_mut().filter(|many| !many.by_content.is_empty()) {
             many.by_content.insert_unique(digest, number, digest_of);
         } else if slots.len() > FEW {
@@ -312,7 +323,7 @@ impl Lists {
         let slot = &mut self.slots[number as usize];
         slot.users -= 1;
         if slot.users == 0 {
-            let digest = FxBuildHasher.hash_one(slot.aliases.all());
+            let digest = digest_of(slot.aliases.all());
             slot.aliases = Aliases::Free;
             let many = self.many.get_or_insert_default();
             if let Ok(entry) = many.by_content.find_entry(digest, |there| *there == number) {

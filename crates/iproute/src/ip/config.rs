@@ -196,6 +196,23 @@ route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 3
         assert!(text.ends_with("route del 10.0.1.0/24 dev a1\nlink set a2 down\n"), "{text}");
     }
 
+    /// Every line shares a word with each command; all lines were read again for each of them.
+    #[test]
+    fn a_long_file_is_changed_at_once() {
+        let mut lines = vec![FILE.to_owned()];
+        lines.extend((0..5_000).map(|number| {
+            format!("route add 20.{}.{}.0/24 via 10.0.1.2 dev a1\n", number / 256, number % 256)
+        }));
+        let mut config = Config::parse(&lines.concat()).unwrap();
+        config.run("route add 9.0.0.0/8 via 10.0.1.2 dev a1").unwrap();
+        config.run("route replace 20.0.0.0/24 via 10.0.1.2 dev a1 metric 5").unwrap();
+        config.run("route del 20.1.0.0/24").unwrap();
+        lines.remove(1 + 256);
+        lines.push("route add 9.0.0.0/8 via 10.0.1.2 dev a1\n".to_owned());
+        lines.push("route replace 20.0.0.0/24 via 10.0.1.2 dev a1 metric 5\n".to_owned());
+        assert_eq!(config.text(), lines.concat());
+    }
+
     #[test]
     fn questions_and_errors_change_nothing() {
         let mut config = Config::parse(FILE).unwrap();

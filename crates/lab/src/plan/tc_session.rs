@@ -1,5 +1,6 @@
 //! Several `tc qdisc` and `tc filter` commands, one after the other, on devices that no packet passes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use datapath::qdisc::fifo::PfifoFast;
@@ -16,6 +17,8 @@ use super::excerpt;
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     devices: Vec<(String, Sched)>,
+    /// Where each of them lies.
+    places: BTreeMap<String, usize>,
 }
 
 /// What is wrong with a command.
@@ -52,7 +55,7 @@ impl Session {
 
     fn qdisc(&mut self, command: &str) -> Result<(), Problem> {
         let parsed = tc::parse_qdisc(command).map_err(|error| misspelt(command, &error))?;
-        let known = self.devices.iter().position(|(name, _)| *name == parsed.device);
+        let known = self.places.get(&parsed.device).copied();
         let mut root = match known {
             Some(place) => self.devices[place].1.clone(),
             None => Sched::new(Handle::NONE, PfifoFast::new(Device::default().tx_queue_len)),
@@ -64,7 +67,10 @@ impl Session {
             .map_err(|refused| problem(command, 0, refused.to_string()))?;
         match known {
             Some(place) => self.devices[place].1 = root,
-            None => self.devices.push((parsed.device, root)),
+            None => {
+                self.places.insert(parsed.device.clone(), self.devices.len());
+                self.devices.push((parsed.device, root));
+            }
         }
         Ok(())
     }
@@ -75,8 +81,8 @@ impl Session {
             let message = "policers are checked as part of an experiment file".to_owned();
             return Err(problem(command, 0, message));
         }
-        let root = self.devices.iter_mut().find(|(name, _)| *name == parsed.device);
-        if root.is_some_and(|(_, root)| parsed.apply(root)) {
+        let known = self.places.get(&parsed.device);
+        if known.is_some_and(|&place| parsed.apply(&mut self.devices[place].1)) {
             return Ok(());
         }
         let message = "no qdisc above asks this filter for a class".to_owned();
