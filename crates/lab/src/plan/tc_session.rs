@@ -65,12 +65,11 @@ impl Session {
         parsed
             .apply(&mut root, Device::default(), Rng::stream(1, 0), &mut cx)
             .map_err(|refused| problem(command, 0, refused.to_string()))?;
-        match known {
-            Some(place) => self.devices[place].1 = root,
-            None => {
-                self.places.insert(parsed.device.clone(), self.devices.len());
-                self.devices.push((parsed.device, root));
-            }
+        if let Some(place) = known {
+            self.devices[place].1 = root;
+        } else {
+            self.places.insert(parsed.device.clone(), self.devices.len());
+            self.devices.push((parsed.device, root));
         }
         Ok(())
     }
