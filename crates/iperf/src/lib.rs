@@ -6,15 +6,15 @@
 //! | [`wire`] | states, the cookie, the JSON that both ends exchange |
 //! | [`flow`] | one data stream: a thread that sends or receives, and what it counts |
 //! | [`client`], [`server`] | the two roles |
-//! | [`door`] | who comes to a server's port, and whether it is a client |
+//! | [`acceptor`] | who comes to a server's port, and whether it is a client |
 //! | [`measure`] | what is known of a test: intervals, totals |
 //! | [`report`] | the same as a table and as JSON, laid out as iperf3 does |
 //!
 //! Only TCP, one direction at a time: `--udp`, `--sctp` and `--bidir` of a peer are refused.
 #![cfg(target_os = "linux")]
 
+pub mod acceptor;
 pub mod client;
-pub mod door;
 pub mod flow;
 pub mod measure;
 pub mod report;

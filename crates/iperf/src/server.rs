@@ -1,8 +1,8 @@
 //! The server: one test at a time; others are told that it is busy.
 
 use crate::Error;
+use crate::acceptor::{Acceptor, GREETING, deny};
 use crate::client::{Watch, begin_anew};
-use crate::door::{Acceptor, GREETING, deny};
 use crate::flow::{Flow, StreamTask};
 use crate::measure::{self, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
@@ -25,16 +25,17 @@ pub fn serve_one(
     stop: &AtomicBool,
     watch: &mut impl Watch,
 ) -> Result<Option<Test>, Error> {
-    let mut door = Acceptor::new(listener);
+    let mut acceptor = Acceptor::new(listener);
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let Some((stream, cookie)) = door.next_client(LOOK, watch)? else { continue };
+        let Some((stream, cookie)) = acceptor.next_client(LOOK, watch)? else { continue };
         let control = Control::new(stream);
         match wanted(&control) {
             Ok(wanted) => {
-                return run(&mut door, &control, cookie, &wanted, interval, stop, watch).map(Some);
+                return run(&mut acceptor, &control, cookie, &wanted, interval, stop, watch)
+                    .map(Some);
             }
             Err(why) => watch.turned_away(control.stream().peer_addr(), &why.0),
         }
@@ -48,7 +49,7 @@ fn wanted(control: &Control) -> Result<Value, Error> {
 }
 
 fn run(
-    door: &mut Acceptor<'_>,
+    acceptor: &mut Acceptor<'_>,
     control: &Control,
     cookie: [u8; COOKIE],
     wanted: &Value,
@@ -61,7 +62,7 @@ fn run(
         error
     })?;
     control.tell(State::CreateStreams)?;
-    let mut flows = accept_streams(door, &cookie, &params, watch)?;
+    let mut flows = accept_streams(acceptor, &cookie, &params, watch)?;
     control.tell(State::TestStart)?;
     let mut test = Test {
         sends: params.reverse,
@@ -101,7 +102,7 @@ fn run(
             control.tell(State::ServerTerminate)?;
             return Err(Error("ended by a signal".to_owned()));
         }
-        door.refuse_others();
+        acceptor.refuse_others();
         silence.check(Instant::now(), flows.iter().map(Flow::bytes).sum())?;
         if rest.as_mut().is_some_and(|rest: &mut Remainder| {
             rest.is_there(meter.bytes(&flows), flows.iter().all(Flow::is_done))
@@ -215,7 +216,7 @@ impl SilenceLimit {
 
 /// The data streams of a test: those that show its cookie.
 fn accept_streams(
-    door: &mut Acceptor<'_>,
+    acceptor: &mut Acceptor<'_>,
     cookie: &[u8; COOKIE],
     params: &Params,
     watch: &mut impl Watch,
@@ -224,7 +225,7 @@ fn accept_streams(
     let over = Instant::now() + PATIENCE;
     while flows.len() < params.parallel {
         let left = over.saturating_duration_since(Instant::now());
-        let Some((stream, shown)) = door.next_client(left, watch)? else {
+        let Some((stream, shown)) = acceptor.next_client(left, watch)? else {
             return Err(Error("the client has not made all of its data streams".to_owned()));
         };
         if shown != *cookie {

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use lab::plan::Experiment;
 use lab::results::RunResult;
 use lab::run::{Options, run_plan};
-use lab::trace::Wanted;
+use lab::trace::TraceOutputs;
 use serde_json::Value;
 
 /// A download through a short queue with a CAKE beside it, so that there is everything: losses,
@@ -71,7 +71,7 @@ fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-fn run(settings: &[&str], wanted: Option<&Wanted>) -> RunResult {
+fn run(settings: &[&str], wanted: Option<&TraceOutputs>) -> RunResult {
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let experiment =
         Experiment::parse("t.toml", TEXT, &settings).unwrap_or_else(|fault| panic!("{fault}"));
@@ -80,8 +80,8 @@ fn run(settings: &[&str], wanted: Option<&Wanted>) -> RunResult {
     run_plan(&experiment.base, "t", &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn all(directory: &Path) -> Wanted {
-    Wanted {
+fn all(directory: &Path) -> TraceOutputs {
+    TraceOutputs {
         perfetto: Some(directory.join("t.pftrace")),
         qlog: Some(directory.join("qlog")),
         explain: vec!["*".into()],
@@ -122,7 +122,7 @@ fn the_same_run_leaves_the_same_files() {
 #[test]
 fn a_flow_is_limited_by_what_limits_it() {
     let largest = |settings: &[&str], flow: &str| {
-        let wanted = Wanted { explain: vec![flow.into()], ..Wanted::default() };
+        let wanted = TraceOutputs { explain: vec![flow.into()], ..TraceOutputs::default() };
         let told = run(settings, Some(&wanted)).explained.remove(0).why.replace('\n', " ");
         let shares = told.split("by time: ").nth(1).unwrap_or_else(|| panic!("{told}"));
         let shares = shares.split(';').next().expect("a part").to_owned();
@@ -148,7 +148,7 @@ fn a_flow_is_limited_by_what_limits_it() {
 fn a_finished_flow_is_told_until_its_end() {
     let short =
         "flows.download={ app = \"fixed\", bytes = \"40kb\", from = \"server\", to = \"client\" }";
-    let wanted = Wanted { explain: vec!["download".into()], ..Wanted::default() };
+    let wanted = TraceOutputs { explain: vec!["download".into()], ..TraceOutputs::default() };
     let told = run(&[short], Some(&wanted)).explained.remove(0).why.replace('\n', " ");
     let between = |before: &str, behind: &str| -> f64 {
         let rest = told.split(before).nth(1).and_then(|rest| rest.split(behind).next());
@@ -164,7 +164,8 @@ fn a_finished_flow_is_told_until_its_end() {
 /// A flow whose SYNs nobody answers has sent no payload, but not nothing.
 #[test]
 fn who_is_not_answered_has_asked() {
-    let wanted = Wanted { explain: vec!["download".into()], packets: true, ..Wanted::default() };
+    let wanted =
+        TraceOutputs { explain: vec!["download".into()], packets: true, ..TraceOutputs::default() };
     let one = run(&["links.dsl.loss=\"100%\""], Some(&wanted)).explained.remove(0);
     let asked = one.story.lines().filter(|line| line.ends_with(" > SYN win 64240")).count();
     assert!(asked > 1, "{}", one.story);
@@ -174,7 +175,7 @@ fn who_is_not_answered_has_asked() {
 
 #[test]
 fn a_cut_by_marks_says_so() {
-    let wanted = Wanted { explain: vec!["download".into()], ..Wanted::default() };
+    let wanted = TraceOutputs { explain: vec!["download".into()], ..TraceOutputs::default() };
     let story =
         run(&["queue=cake bandwidth 9mbit", "ecn=1"], Some(&wanted)).explained.remove(0).story;
     let cuts: Vec<&str> = story.lines().filter(|line| line.contains(" -> CWR")).collect();
@@ -204,7 +205,7 @@ fn stories_have_the_window_between_the_packets() {
 #[test]
 fn qlog_is_what_qvis_reads() {
     let directory = scratch("qlog");
-    let wanted = Wanted { qlog: Some(directory.clone()), ..Wanted::default() };
+    let wanted = TraceOutputs { qlog: Some(directory.clone()), ..TraceOutputs::default() };
     run(&[], Some(&wanted));
     let text = fs::read_to_string(directory.join("download.qlog")).expect("it was written");
     assert!(directory.join("pages.qlog").is_file() && !directory.join("ping.qlog").exists());
@@ -258,7 +259,7 @@ fn qlog_is_what_qvis_reads() {
 fn traces_are_what_perfettos_schema_says() {
     let directory = scratch("perfetto");
     let path = directory.join("t.pftrace");
-    let wanted = Wanted { perfetto: Some(path.clone()), ..Wanted::default() };
+    let wanted = TraceOutputs { perfetto: Some(path.clone()), ..TraceOutputs::default() };
     let observed = run(&["queue=cake bandwidth 9mbit", "ecn=1"], Some(&wanted));
     assert!(fs::metadata(&path).expect("it was written").len() > 100_000);
     let Some(told) = perfetto(&path) else { return };

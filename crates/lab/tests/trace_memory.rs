@@ -4,12 +4,12 @@
 use allocation_counter::measure;
 use lab::plan::Experiment;
 use lab::run::{Options, run_plan};
-use lab::trace::Wanted;
+use lab::trace::TraceOutputs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 /// Most bytes that a run of so many seconds holds at a time, besides what it held before.
-fn peak(seconds: u32, wanted: Option<&Wanted>) -> u64 {
+fn peak(seconds: u32, wanted: Option<&TraceOutputs>) -> u64 {
     let text = format!(
         "schema = 1\nname = \"t\"\nduration = \"{seconds}s\"\nnodes = {{ a = {{}}, b = {{}} }}\n\
          [links.wire]\nends = [\"a\", \"b\"]\nrate = \"20mbit\"\nrtt = \"10ms\"\nloss = \"0.5%\"\n\
@@ -30,7 +30,8 @@ fn added(seconds: u32) -> (u64, u64) {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a directory");
     let perfetto = folder.join("t.pftrace");
-    let wanted = Wanted { perfetto: Some(perfetto.clone()), packets: true, ..Wanted::default() };
+    let wanted =
+        TraceOutputs { perfetto: Some(perfetto.clone()), packets: true, ..TraceOutputs::default() };
     let with = peak(seconds, Some(&wanted));
     let without = peak(seconds, None);
     let length = std::fs::metadata(perfetto).expect("it was written").len();

@@ -5,7 +5,7 @@ use datapath::node::Port;
 use datapath::qdisc::{Handle, Sched};
 use datapath::rng::Rng;
 use datapath::units::Instant;
-use iproute::tc::{self, Device, Extent, FilterAction, Spec};
+use iproute::tc::{self, Device, FilterAction, ShowFlags, Spec};
 use iproute::words::{GrammarError, Word, Words};
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ fn is_none_of_tc(word: &Word<'_>) -> bool {
 /// What a command line of `tc` asks for.
 pub(crate) enum Asked<'a> {
     /// `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`.
-    Show { manner: Manner, device: Option<&'a str> },
+    Show { manner: ShowOptions, device: Option<&'a str> },
     /// To change a qdisc.
     Qdisc,
     /// To change a filter.
@@ -58,13 +58,13 @@ pub(crate) enum Asked<'a> {
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct ShowOptions {
     /// Classes rather than qdiscs: text, whatever the format.
     classes: bool,
     json: bool,
     /// Lines that are indented, of JSON.
     pretty: bool,
-    extent: Extent,
+    extent: ShowFlags,
 }
 
 /// The verbs of `tc qdisc`, in the order in which tc looks whether one begins with what was said.
@@ -74,7 +74,7 @@ impl<'a> Asked<'a> {
     pub fn read(command: &'a str) -> Result<Self, CommandError> {
         let mut words = Words::new(command);
         words.accept("tc");
-        let (mut manner, mut object) = (Manner::default(), words.next());
+        let (mut manner, mut object) = (ShowOptions::default(), words.next());
         while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
             manner.option(option)?;
             object = words.next();
@@ -100,7 +100,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Manner {
+impl ShowOptions {
     /// Takes an option of `tc`, which may be cut short.
     fn option(&mut self, word: Word<'_>) -> Result<(), CommandError> {
         match word.cut_short(&["-statistics", "-stats", "-details", "-pretty", "-json"]) {
@@ -213,7 +213,13 @@ impl Names {
         })
     }
 
-    fn show(&self, bridge: &Bridge, now: Instant, manner: Manner, only: Option<Port>) -> String {
+    fn show(
+        &self,
+        bridge: &Bridge,
+        now: Instant,
+        manner: ShowOptions,
+        only: Option<Port>,
+    ) -> String {
         let ports = [Port(0), Port(1)].into_iter().filter(|port| only.is_none_or(|it| it == *port));
         let of = |port: Port| (self.names[usize::from(port.0)].as_str(), bridge.port(port).qdisc());
         manner.show(now, ports.map(of))

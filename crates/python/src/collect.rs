@@ -14,7 +14,7 @@ use lab::store::Store;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::congestion::Trouble;
+use crate::congestion::FirstException;
 use crate::errors;
 use crate::run::{PROGRAM, said, supervised};
 use crate::runs::Runs;
@@ -143,7 +143,7 @@ impl Collection {
 /// When the run does not come to its end, or a file cannot be written.
 pub fn make_run(
     py: Python<'_>,
-    (experiment, trouble): (&Experiment, &Trouble),
+    (experiment, trouble): (&Experiment, &FirstException),
     point: usize,
     repetition: u32,
     seed: Option<u64>,

@@ -19,13 +19,13 @@ use crate::lent::{Ack, MOST, Sample, Window, threshold};
 
 /// The first exception of a module.
 #[derive(Default)]
-pub struct Trouble {
+pub struct FirstException {
     error: Mutex<Option<PyErr>>,
     /// There is one: nothing is called any more.
     any: AtomicBool,
 }
 
-impl Trouble {
+impl FirstException {
     /// Forgets what an earlier run has said.
     pub fn clear(&self) {
         *self.error.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -93,7 +93,10 @@ pub struct Class {
 
 impl Class {
     /// What makes modules of it, whose exceptions are that trouble.
-    pub fn maker(self: Arc<Self>, trouble: Arc<Trouble>) -> impl Fn() -> Module + Send + Sync {
+    pub fn maker(
+        self: Arc<Self>,
+        trouble: Arc<FirstException>,
+    ) -> impl Fn() -> Module + Send + Sync {
         move || Module {
             class: Python::attach(|py| self.itself.clone_ref(py)),
             trouble: Arc::clone(&trouble),
@@ -138,7 +141,7 @@ fn returned(method: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// One connection's module.
 pub struct Module {
     class: Py<PyType>,
-    trouble: Arc<Trouble>,
+    trouble: Arc<FirstException>,
     overrides: Overrides,
     needs_ecn: bool,
     object: Option<Object>,

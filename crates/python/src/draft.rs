@@ -9,7 +9,7 @@ use lab::plan::{Diagnostics, Draft as Editable, Edit, EditKind, Experiment};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::congestion::{self, Class, Trouble};
+use crate::congestion::{self, Class, FirstException};
 use crate::{errors, values};
 
 /// What [`Draft::state`] says.
@@ -43,7 +43,7 @@ struct Named {
 }
 
 /// What knows these classes, and tells their exceptions as `trouble`.
-fn registry(classes: &[Named], trouble: &Arc<Trouble>) -> Result<Registry, GuestError> {
+fn registry(classes: &[Named], trouble: &Arc<FirstException>) -> Result<Registry, GuestError> {
     let mut registry = Registry::default();
     for Named { name, version, class } in classes {
         let make = Arc::clone(class).maker(Arc::clone(trouble));
@@ -201,7 +201,7 @@ impl Draft {
 #[pyclass(frozen, module = "ackwright._native")]
 pub struct Checked {
     experiment: Experiment,
-    trouble: Arc<Trouble>,
+    trouble: Arc<FirstException>,
 }
 
 #[pymethods]
@@ -301,7 +301,7 @@ impl Checked {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(crate::runs::Runs, Option<Py<PyAny>>)> {
         let wanted =
-            crate::run::Wanted { seed, repetitions, jobs, threads, out, resume, keep, view };
+            crate::run::RunRequest { seed, repetitions, jobs, threads, out, resume, keep, view };
         crate::run::run(py, &self.experiment, &self.trouble, &wanted, progress.as_ref())
     }
 }

@@ -17,7 +17,7 @@ use lab::trace;
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-use crate::congestion::Trouble;
+use crate::congestion::FirstException;
 use crate::errors;
 use crate::runs::Runs;
 
@@ -26,7 +26,7 @@ pub const PROGRAM: &str =
     concat!("ackwright ", env!("CARGO_PKG_VERSION"), " ", env!("ACKWRIGHT_COMMIT"));
 
 /// How to run an experiment.
-pub struct Wanted {
+pub struct RunRequest {
     /// Seed of the first repetition, in place of the file's.
     pub seed: Option<u64>,
     /// Repetitions, in place of the file's.
@@ -108,8 +108,8 @@ pub fn supervised<T: Send>(
 pub fn run(
     py: Python<'_>,
     experiment: &Experiment,
-    trouble: &Trouble,
-    wanted: &Wanted,
+    trouble: &FirstException,
+    wanted: &RunRequest,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<(Runs, Option<Py<PyAny>>)> {
     let repetitions = wanted.repetitions.unwrap_or(experiment.base.repetitions);
@@ -158,12 +158,12 @@ pub fn run(
 }
 
 /// A point as it is written, and its runs with all that stays in memory.
-pub type Kept = (PointResult, Vec<RunResult>);
+pub type PointRuns = (PointResult, Vec<RunResult>);
 
 /// What is there of an experiment that did not come to its end.
 struct Part {
     error: Error,
-    points: Vec<Kept>,
+    points: Vec<PointRuns>,
     finished: usize,
     runs: usize,
 }
@@ -182,7 +182,7 @@ pub fn first_seed(experiment: &Experiment, seed: Option<u64>, repetitions: u32) 
 /// Where results go, if anywhere.
 fn output(
     experiment: &Experiment,
-    wanted: &Wanted,
+    wanted: &RunRequest,
     seed: u64,
     repetitions: u32,
 ) -> Result<Option<Output>, lab::store::Error> {
@@ -195,15 +195,15 @@ fn output(
 
 /// Everything, in this thread and those that it begins.
 fn all(
-    (experiment, trouble): (&Experiment, &Trouble),
-    wanted: &Wanted,
+    (experiment, trouble): (&Experiment, &FirstException),
+    wanted: &RunRequest,
     output: Option<&Output>,
     far: &Far,
     stop: &AtomicBool,
-) -> Result<Vec<Kept>, Part> {
+) -> Result<Vec<PointRuns>, Part> {
     let known: &Known<'_> =
         &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
-    let seen = trace::Wanted { view: wanted.view, ..trace::Wanted::default() };
+    let seen = trace::TraceOutputs { view: wanted.view, ..trace::TraceOutputs::default() };
     let options = Options {
         seed: wanted.seed,
         repetitions: wanted.repetitions,
@@ -233,7 +233,7 @@ fn all(
         Ok(())
     });
     let mut whole = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut kept = |points: Vec<PointResult>| -> Vec<Kept> {
+    let mut kept = |points: Vec<PointResult>| -> Vec<PointRuns> {
         let each = |mut point: PointResult| {
             let runs = point.runs.iter().map(|run| whole.remove(&run.name));
             let runs: Vec<Option<RunResult>> = runs.collect();
@@ -282,7 +282,7 @@ pub fn said(panic: &(dyn std::any::Any + Send)) -> String {
 pub fn explain(
     py: Python<'_>,
     experiment: &Experiment,
-    trouble: &Trouble,
+    trouble: &FirstException,
     flow: &str,
     point: usize,
     seed: Option<u64>,
@@ -297,7 +297,7 @@ pub fn explain(
         experiment.plan(point, 0, seed).map_err(|faults| errors::experiment(py, &faults))?;
     let stop = AtomicBool::new(false);
     let explain = vec![flow.to_owned()];
-    let wanted = trace::Wanted { explain, packets: true, ..trace::Wanted::default() };
+    let wanted = trace::TraceOutputs { explain, packets: true, ..trace::TraceOutputs::default() };
     let work = || {
         let options = Options { wanted: Some(&wanted), ..Options::silent(&stop) };
         let run = lab::run::run_plan(&plan, "explained", &options)?;

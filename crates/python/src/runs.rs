@@ -11,7 +11,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::run::Kept;
+use crate::run::PointRuns;
 use crate::table::Table;
 
 /// All runs of an experiment that are finished.
@@ -29,7 +29,7 @@ pub struct Runs {
 
 impl Runs {
     /// The runs of an experiment.
-    pub fn new(experiment: &Experiment, points: Vec<Kept>, in_files: Option<PathBuf>) -> Self {
+    pub fn new(experiment: &Experiment, points: Vec<PointRuns>, in_files: Option<PathBuf>) -> Self {
         let plan = &experiment.base;
         let points = points
             .into_iter()

@@ -9,7 +9,7 @@ use lab::plan::Experiment;
 use lab::results::{Column, PointResult, Series};
 use lab::run::{Options, run};
 use lab::store::Store;
-use lab::trace::Wanted;
+use lab::trace::TraceOutputs;
 use serde_json::{Value as Json, json};
 use view::api::{Query, answer};
 use view::{Fault, Source, export};
@@ -63,7 +63,7 @@ fn results(place: &Path, view: bool) -> Vec<PointResult> {
     let (store, _) = Store::results(place, "a test").unwrap();
     let output = Output::new(store);
     let stop = AtomicBool::new(false);
-    let wanted = Wanted { view, ..Wanted::default() };
+    let wanted = TraceOutputs { view, ..TraceOutputs::default() };
     let options = Options {
         repetitions: Some(2),
         store: Some(output.store()),

@@ -8,7 +8,7 @@ use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, Stack, limits};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
-use lab::trace::Wanted;
+use lab::trace::TraceOutputs;
 use sim::epoch::Grouping;
 
 use super::{
@@ -133,8 +133,8 @@ struct Seeing {
 }
 
 impl Seeing {
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn wanted(&self) -> TraceOutputs {
+        TraceOutputs {
             perfetto: self.trace.clone(),
             qlog: self.qlog.clone(),
             explain: self.explain.clone(),
@@ -399,7 +399,11 @@ fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
 }
 
 /// What is to be observed exists, and is not written over what is read.
-fn check_wanted(experiment: &Experiment, args: &Args, wanted: &Wanted) -> Result<(), Failure> {
+fn check_wanted(
+    experiment: &Experiment,
+    args: &Args,
+    wanted: &TraceOutputs,
+) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
         refuse_overwriting(trace, &[&args.file])?;
     }
@@ -412,7 +416,7 @@ fn check_wanted(experiment: &Experiment, args: &Args, wanted: &Wanted) -> Result
 }
 
 /// Runs the first repetition of the first point and tells of flows of its.
-fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &Wanted) -> Outcome {
+fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &TraceOutputs) -> Outcome {
     let stop = interrupt::flag();
     let point = &experiment.points[0];
     let seed = seed.unwrap_or(experiment.base.seed);
@@ -437,7 +441,7 @@ fn tell_explained(points: &[PointResult]) -> Result<(), Failure> {
 }
 
 /// Prints where files are that others open.
-fn tell_files(wanted: &Wanted) -> Result<(), Failure> {
+fn tell_files(wanted: &TraceOutputs) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
         print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
     }
@@ -494,7 +498,7 @@ pub struct Runs<'a> {
     /// When sockets are looked at.
     pub ss_at: &'a [SsAt],
     /// What is observed of the first one.
-    pub wanted: Option<&'a Wanted>,
+    pub wanted: Option<&'a TraceOutputs>,
     /// With real packets.
     pub live: Option<Live>,
 }

@@ -213,7 +213,7 @@ fn ports(protocol: u8, fragment: bool, payload: &[u8]) -> (u16, u16) {
 }
 
 /// What a tunnel header is followed by.
-enum Inside<'a> {
+enum InnerHeader<'a> {
     /// Another IP header.
     Ip(Header<'a>),
     /// Something that the walk does not follow, but a tunnel all the same.
@@ -230,8 +230,8 @@ fn innermost(outer: &Header<'_>) -> Option<Fields> {
     for _ in 0..MAX_HEADERS {
         match encapsulated(&at) {
             None => break,
-            Some(Inside::Opaque) => return Some(at.fields),
-            Some(Inside::Ip(mut next)) => {
+            Some(InnerHeader::Opaque) => return Some(at.fields),
+            Some(InnerHeader::Ip(mut next)) => {
                 if next.fields.src.is_ipv6() {
                     label =
                         if next.fields.flow_label == 0 { label } else { next.fields.flow_label };
@@ -245,7 +245,7 @@ fn innermost(outer: &Header<'_>) -> Option<Fields> {
     found
 }
 
-fn encapsulated<'a>(header: &Header<'a>) -> Option<Inside<'a>> {
+fn encapsulated<'a>(header: &Header<'a>) -> Option<InnerHeader<'a>> {
     if header.fragment {
         return None;
     }
@@ -258,7 +258,7 @@ fn encapsulated<'a>(header: &Header<'a>) -> Option<Inside<'a>> {
 }
 
 /// A payload of this EtherType; VLAN tags are passed over.
-fn inside(mut ether_type: u16, mut bytes: &[u8]) -> Inside<'_> {
+fn inside(mut ether_type: u16, mut bytes: &[u8]) -> InnerHeader<'_> {
     while matches!(ether_type, ETH_VLAN | ETH_QINQ) && bytes.len() >= 4 {
         ether_type = u16::from_be_bytes([bytes[2], bytes[3]]);
         bytes = &bytes[4..];
@@ -268,11 +268,11 @@ fn inside(mut ether_type: u16, mut bytes: &[u8]) -> Inside<'_> {
         ETH_IPV6 => ipv6(bytes),
         _ => None,
     };
-    header.map_or(Inside::Opaque, Inside::Ip)
+    header.map_or(InnerHeader::Opaque, InnerHeader::Ip)
 }
 
 /// What follows a GRE header of version 0 (RFC 2784, RFC 2890) or 1 (PPTP, RFC 2637).
-fn gre(bytes: &[u8]) -> Option<Inside<'_>> {
+fn gre(bytes: &[u8]) -> Option<InnerHeader<'_>> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTED: u16 = 0x4000;
     const KEY: u16 = 0x2000;
@@ -291,16 +291,18 @@ fn gre(bytes: &[u8]) -> Option<Inside<'_>> {
             if ether_type != ETH_BRIDGE {
                 return Some(inside(ether_type, payload));
             }
-            let Some(header) = payload.first_chunk::<14>() else { return Some(Inside::Opaque) };
+            let Some(header) = payload.first_chunk::<14>() else {
+                return Some(InnerHeader::Opaque);
+            };
             Some(inside(u16::from_be_bytes([header[12], header[13]]), &payload[14..]))
         }
         1 if ether_type == ETH_PPP && flags & KEY != 0 => {
             let ppp = after(&[KEY, SEQUENCE, ACKNOWLEDGMENT]);
-            let Some(header) = ppp.first_chunk::<4>() else { return Some(Inside::Opaque) };
+            let Some(header) = ppp.first_chunk::<4>() else { return Some(InnerHeader::Opaque) };
             Some(match u16::from_be_bytes([header[2], header[3]]) {
                 PPP_IPV4 => inside(ETH_IPV4, &ppp[4..]),
                 PPP_IPV6 => inside(ETH_IPV6, &ppp[4..]),
-                _ => Inside::Opaque,
+                _ => InnerHeader::Opaque,
             })
         }
         _ => None,

@@ -35,7 +35,7 @@ const FEW: usize = 8;
 
 /// A route that answers a look-up.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct FoundRoute<'a> {
     /// The table it lies in.
     pub table: TableId,
     /// Length of its prefix; 0 unless the length was wanted.
@@ -50,7 +50,7 @@ pub struct Found<'a> {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum Query {
     /// Where the route leads, which is found quicker.
     Path,
     /// The length of its prefix as well.
@@ -61,7 +61,7 @@ pub enum Want {
 #[derive(Clone, Copy, Debug)]
 pub enum LookupResult<'a> {
     /// A route.
-    Route(Found<'a>),
+    Route(FoundRoute<'a>),
     /// A rule or a route refuses.
     Refuse(RouteType),
     /// Nothing fits.
@@ -202,14 +202,14 @@ impl<K: Address> Family<K> {
     }
 
     /// `fib_rules_lookup()`: the first rule that leads somewhere. With
-    /// [`Want::Prefix`] the answer knows the length of its prefix.
+    /// [`Query::Prefix`] the answer knows the length of its prefix.
     #[inline]
     pub fn resolve<'a>(
         &'a self,
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
-        want: Want,
+        want: Query,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> LookupResult<'a> {
         let (rules, mut index) = (self.rules(), 0);
@@ -223,13 +223,14 @@ impl<K: Address> Family<K> {
                 Action::Table(_) => {
                     let Some(table) = step.table else { continue };
                     let table = &self.tables[table as usize];
-                    let want = if rule.suppress_prefix_len.is_some() { Want::Prefix } else { want };
+                    let want =
+                        if rule.suppress_prefix_len.is_some() { Query::Prefix } else { want };
                     match table.resolve(infos, key, dst, want, &good) {
                         LookupResult::Nothing | LookupResult::Refuse(RouteType::Throw) => {}
                         LookupResult::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
                         LookupResult::Route(found) => {
-                            return LookupResult::Route(Found { rule: step.rule, ..found });
+                            return LookupResult::Route(FoundRoute { rule: step.rule, ..found });
                         }
                         verdict @ LookupResult::Refuse(_) => return verdict,
                     }
@@ -261,16 +262,16 @@ impl<K: Address> Table<K> {
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
-        want: Want,
+        want: Query,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> LookupResult<'a> {
-        if want == Want::Path
+        if want == Query::Path
             && let Some(list) = self.trie.quick(dst)
         {
             if list == NONE {
                 return LookupResult::Nothing;
             }
-            if let Pick::Verdict(verdict) = self.pick(infos, key, list, 0, &good) {
+            if let PrefixResult::Verdict(verdict) = self.pick(infos, key, list, 0, &good) {
                 return verdict;
             }
         }
@@ -278,9 +279,9 @@ impl<K: Address> Table<K> {
         while let Some(list) = at.value() {
             let prefix_len = at.prefix_len().unwrap_or(0);
             match self.pick(infos, key, list, prefix_len, &good) {
-                Pick::Verdict(verdict) => return verdict,
-                Pick::Nothing => at = at.shorter(),
-                Pick::Miss => {
+                PrefixResult::Verdict(verdict) => return verdict,
+                PrefixResult::Nothing => at = at.shorter(),
+                PrefixResult::Miss => {
                     let leaf = dst.masked(prefix_len);
                     at = at.shorter();
                     while at.prefix_len().is_some_and(|len| dst.masked(len) == leaf) {
@@ -301,29 +302,29 @@ impl<K: Address> Table<K> {
         list: u32,
         prefix_len: u8,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Pick<'a> {
+    ) -> PrefixResult<'a> {
         for alias in self.list(list) {
             if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
                 continue;
             }
             if alias.kind.is_refusal() {
-                return Pick::Verdict(LookupResult::Refuse(alias.kind));
+                return PrefixResult::Verdict(LookupResult::Refuse(alias.kind));
             }
             let info = infos.get(alias.info);
             if good(alias, info) {
-                let found = Found { table: self.id, prefix_len, alias, info, rule: 0 };
-                return Pick::Verdict(LookupResult::Route(found));
+                let found = FoundRoute { table: self.id, prefix_len, alias, info, rule: 0 };
+                return PrefixResult::Verdict(LookupResult::Route(found));
             }
             if !info.shared.v6 && info.object().is_some() {
-                return Pick::Miss;
+                return PrefixResult::Miss;
             }
         }
-        Pick::Nothing
+        PrefixResult::Nothing
     }
 }
 
 /// What the routes of a prefix say.
-enum Pick<'a> {
+enum PrefixResult<'a> {
     Verdict(LookupResult<'a>),
     /// None of them serves: the next shorter prefix is asked.
     Nothing,

@@ -57,12 +57,12 @@ const _: () = assert!(size_of::<Option<Info>>() == 64);
 pub struct Infos {
     slots: Vec<Option<Info>>,
     /// What many need, or some that were taken out.
-    many: Option<Box<Many>>,
+    many: Option<Box<InfoIndex>>,
 }
 
 /// What many infos need.
 #[derive(Clone, Debug, Default)]
-struct Many {
+struct InfoIndex {
     free: Vec<u32>,
     /// Indices, found by what is configured there.
     by_config: HashTable<u32>,

@@ -1,6 +1,6 @@
 //! From a question to a next hop: rules, table, prefix, route in service, one of its next hops.
 
-use super::family::{Found, LookupResult, Want, first_path};
+use super::family::{FoundRoute, LookupResult, Query, first_path};
 use super::flow::HashInput;
 use super::hash;
 use super::info::Info;
@@ -106,7 +106,9 @@ impl Fib {
 
     /// What [`Fib::forward`] would have to choose for packets to the destination of `key`.
     pub fn choice(&self, key: &RouteKey) -> Choice {
-        let LookupResult::Route(found) = self.resolve(key, Want::Path) else { return Choice::None };
+        let LookupResult::Route(found) = self.resolve(key, Query::Path) else {
+            return Choice::None;
+        };
         match found.info.object() {
             None if found.info.paths.paths().len() <= 1 => Choice::None,
             None => Choice::Among(Candidates(found.alias.info)),
@@ -140,7 +142,7 @@ impl Fib {
         key: &RouteKey,
         flow: impl FnOnce() -> HashInput,
     ) -> Decision {
-        match self.resolve(key, Want::Path) {
+        match self.resolve(key, Query::Path) {
             LookupResult::Route(found) => match found.alias.kind {
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => Decision::Local,
                 RouteType::Unicast
@@ -159,13 +161,13 @@ impl Fib {
 
     /// The route that answers, as configured (`RTM_F_FIB_MATCH`, `ip route get fibmatch`).
     pub fn matching(&self, key: &RouteKey) -> Option<Route> {
-        let LookupResult::Route(found) = self.resolve(key, Want::Prefix) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return None };
         let prefix = Prefix::containing(key.dst, found.prefix_len)?;
         Some(found.info.route(prefix, found.table, found.alias))
     }
 
     #[inline]
-    fn resolve(&self, key: &RouteKey, want: Want) -> LookupResult<'_> {
+    fn resolve(&self, key: &RouteKey, want: Query) -> LookupResult<'_> {
         let port = key.demanded_port();
         let good =
             |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
@@ -175,7 +177,7 @@ impl Fib {
                 self.v6.resolve(&self.infos, key, dst.to_bits(), want, good)
             }
             IpAddr::V6(dst) => {
-                let found = self.v6.resolve(&self.infos, key, dst.to_bits(), Want::Prefix, good);
+                let found = self.v6.resolve(&self.infos, key, dst.to_bits(), Query::Prefix, good);
                 self.prefer_port(key, dst.to_bits(), found)
             }
         }
@@ -199,7 +201,7 @@ impl Fib {
                 && self.serves(key.oif, self.infos.get(alias.info))
         });
         let alias = better.unwrap_or(found.alias);
-        LookupResult::Route(Found { alias, info: self.infos.get(alias.info), ..found })
+        LookupResult::Route(FoundRoute { alias, info: self.infos.get(alias.info), ..found })
     }
 
     /// True if some next hop of the route is in service and on the interface demanded.
@@ -337,7 +339,7 @@ impl Fib {
     /// `own`, the node's addresses, that suits the next hop (`fib_result_prefsrc`,
     /// `ip6_route_get_saddr`).
     pub fn source(&self, key: &RouteKey, own: impl Iterator<Item = Own> + Clone) -> Option<IpAddr> {
-        let LookupResult::Route(found) = self.resolve(key, Want::Path) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, Query::Path) else { return None };
         if found.alias.kind == RouteType::Local {
             // Another address of ours may be the preferred one, if it is a secondary one.
             return found.info.shared.prefsrc.or(Some(key.dst));
@@ -367,7 +369,7 @@ impl Fib {
     /// What the multipath choice for this key would be made from: the next hops in order with
     /// their bounds. Empty where a single next hop or none answers.
     pub fn candidates(&self, key: &RouteKey) -> &[Path] {
-        let LookupResult::Route(found) = self.resolve(key, Want::Prefix) else { return &[] };
+        let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return &[] };
         match found.info.object() {
             None => found.info.paths.paths(),
             Some(id) => self.object(id).paths().paths(),
@@ -377,7 +379,7 @@ impl Fib {
     /// Why the look-up of this key, asked as [`Fib::lookup`] asks, has its answer; `None` where no
     /// route answers.
     pub fn explain(&self, key: &RouteKey) -> Option<Explanation<'_>> {
-        let LookupResult::Route(found) = self.resolve(key, Want::Prefix) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return None };
         let route = found.info.route(
             Prefix::containing(key.dst, found.prefix_len)?,
             found.table,

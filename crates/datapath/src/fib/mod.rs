@@ -75,12 +75,12 @@ pub struct Fib {
     /// By port; ports beyond the end are up.
     links: Box<[LinkState]>,
     /// What few nodes were told of.
-    told: Option<Box<Told>>,
+    told: Option<Box<LocalFacts>>,
 }
 
 /// What is known besides routes, of few nodes: most have one address, and hear nothing of neighbours.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct LocalFacts {
     /// Next routers known to be unreachable, sorted.
     unreachable: Box<[Hop]>,
     /// IPv4 addresses of this node ([`Fib::set_addresses`]), if there are several.

@@ -149,12 +149,12 @@ impl<K: Bits> Table<K> {
 struct Lists {
     slots: Vec<Slot>,
     /// What many need, or some that were changed.
-    many: Option<Box<Many>>,
+    many: Option<Box<ListIndex>>,
 }
 
 /// What many lists need.
 #[derive(Clone, Debug, Default)]
-struct Many {
+struct ListIndex {
     free: Vec<u32>,
     /// Numbers, found by what is in the list.
     by_content: HashTable<u32>,
@@ -224,7 +224,7 @@ impl Aliases {
     }
 }
 
-impl Many {
+impl ListIndex {
     fn memory(&self) -> usize {
         size_of::<Self>()
             + self.free.capacity() * size_of::<u32>()

@@ -206,25 +206,25 @@ fn target_of(body: &[u8]) -> Option<(Ipv6Addr, &[u8])> {
 }
 
 /// Options that make no sense.
-struct Garbled;
+struct MalformedOption;
 
 /// The link-layer address in the options, if there is one (`ndisc_parse_options`).
-fn link_address(mut options: &[u8], wanted: u8) -> Result<Option<MacAddr>, Garbled> {
+fn link_address(mut options: &[u8], wanted: u8) -> Result<Option<MacAddr>, MalformedOption> {
     let mut found = None;
     while let [kind, length, ..] = *options {
         let len = usize::from(length) * 8;
         if len == 0 {
-            return Err(Garbled);
+            return Err(MalformedOption);
         }
-        let option = options.get(..len).ok_or(Garbled)?;
+        let option = options.get(..len).ok_or(MalformedOption)?;
         if kind == wanted && found.is_none() {
             // An address of six bytes is an option of eight (`ndisc_opt_addr_data`).
             let octets = option.get(2..).and_then(|octets| octets.try_into().ok());
-            found = Some(MacAddr(octets.ok_or(Garbled)?));
+            found = Some(MacAddr(octets.ok_or(MalformedOption)?));
         }
         options = &options[len..];
     }
-    if options.is_empty() { Ok(found) } else { Err(Garbled) }
+    if options.is_empty() { Ok(found) } else { Err(MalformedOption) }
 }
 
 /// A message with a target and perhaps an option.

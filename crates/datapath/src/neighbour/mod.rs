@@ -17,7 +17,7 @@ mod table;
 pub use discovery::is_discovery;
 pub use entry::{Entry, State};
 pub use sysctl::{Family, Settings};
-pub use table::Given;
+pub use table::ManualState;
 
 use crate::packet::{LinkHeader, MacAddr, Packet, broadcast};
 use crate::reason::Reason;

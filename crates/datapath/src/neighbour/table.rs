@@ -11,7 +11,7 @@ const TOO_YOUNG: Duration = Duration::from_secs(5);
 
 /// What somebody may say of a neighbour by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum ManualState {
     /// It is there, and is never asked.
     Permanent,
     /// It is there as if it had just answered.
@@ -20,12 +20,12 @@ pub enum Given {
     Stale,
 }
 
-impl From<Given> for State {
-    fn from(given: Given) -> Self {
+impl From<ManualState> for State {
+    fn from(given: ManualState) -> Self {
         match given {
-            Given::Permanent => Self::Permanent,
-            Given::Reachable => Self::Reachable,
-            Given::Stale => Self::Stale,
+            ManualState::Permanent => Self::Permanent,
+            ManualState::Reachable => Self::Reachable,
+            ManualState::Stale => Self::Stale,
         }
     }
 }
@@ -129,7 +129,13 @@ impl Neighbours {
 
     /// `ip neigh replace ADDRESS [lladdr MAC] dev PORT nud STATE` (`neigh_add`), whatever was known before. False
     /// where neither `mac` nor anybody else has said which hardware address it is.
-    pub fn set(&mut self, now: Instant, key: Key, mac: Option<MacAddr>, state: Given) -> bool {
+    pub fn set(
+        &mut self,
+        now: Instant,
+        key: Key,
+        mac: Option<MacAddr>,
+        state: ManualState,
+    ) -> bool {
         let known = self.entries.get(&key).filter(|entry| entry.state.is_valid());
         let Some(mac) = mac.or_else(|| known?.mac) else { return false };
         self.disarm(key);
@@ -138,9 +144,9 @@ impl Neighbours {
         (entry.mac, entry.updated) = (Some(mac), now);
         entry.state = state.into();
         match state {
-            Given::Permanent => entry.confirmed = Some(now),
-            Given::Reachable => self.confirm(now, key),
-            Given::Stale => {}
+            ManualState::Permanent => entry.confirmed = Some(now),
+            ManualState::Reachable => self.confirm(now, key),
+            ManualState::Stale => {}
         }
         self.release(key, mac);
         true

@@ -183,7 +183,7 @@ fn questions_of_martians_are_neither_answered_nor_learnt() {
 #[test]
 fn what_is_set_by_hand_outlives_the_carrier_and_not_the_port() {
     let mut table = table();
-    assert!(table.set(at(0), (0, THEM.into()), Some(THEIRS), Given::Permanent));
+    assert!(table.set(at(0), (0, THEM.into()), Some(THEIRS), ManualState::Permanent));
     let asks = arp(ArpOperation::REQUEST, OTHER, BROADCAST, (Ipv4Addr::new(10, 0, 0, 3), US));
     assert!(table.arp_arrives(at(0), 0, &asks));
     assert_eq!(table.entries().count(), 2);
@@ -197,15 +197,15 @@ fn what_is_set_by_hand_outlives_the_carrier_and_not_the_port() {
 fn what_is_reachable_by_hand_becomes_stale_and_keeps_its_address() {
     let mut table = table();
     let key = (0, THEM.into());
-    assert!(!table.set(at(0), key, None, Given::Stale), "nobody has said where it is");
+    assert!(!table.set(at(0), key, None, ManualState::Stale), "nobody has said where it is");
     assert_eq!(table.entries().count(), 0);
-    assert!(table.set(at(0), key, Some(THEIRS), Given::Reachable));
+    assert!(table.set(at(0), key, Some(THEIRS), ManualState::Reachable));
     assert_eq!((state(&table), send(&mut table, at(1))), (State::Reachable, Some(THEIRS)));
     table.run_timers(at(60_000));
     assert_eq!(state(&table), State::Stale);
-    assert!(table.set(at(60_001), key, None, Given::Permanent), "what was known is kept");
+    assert!(table.set(at(60_001), key, None, ManualState::Permanent), "what was known is kept");
     assert_eq!((state(&table), send(&mut table, at(60_002))), (State::Permanent, Some(THEIRS)));
-    assert!(table.set(at(60_003), key, Some(OTHER), Given::Stale));
+    assert!(table.set(at(60_003), key, Some(OTHER), ManualState::Stale));
     assert_eq!((send(&mut table, at(60_004)), state(&table)), (Some(OTHER), State::Delay));
 }
 

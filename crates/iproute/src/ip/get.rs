@@ -17,7 +17,7 @@ const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
 
 /// A question as its words put it.
-struct Question {
+struct GetRequest {
     key: RouteKey,
     from: bool,
     fibmatch: bool,
@@ -54,7 +54,7 @@ impl Ip {
     }
 
     /// The first address tells the family of the other, unless `-4` or `-6` did.
-    fn read_question(&self, words: &mut Words<'_>, mut family: Option<bool>) -> Result<Question> {
+    fn read_question(&self, words: &mut Words<'_>, mut family: Option<bool>) -> Result<GetRequest> {
         let mut asked = None;
         let mut from = None;
         let mut fibmatch = false;
@@ -87,10 +87,10 @@ impl Ip {
         key.dst = dst;
         let from = from.filter(|from| !from.is_unspecified());
         key.src = from.unwrap_or(RouteKey::to(dst).src);
-        Ok(Question { key, from: from.is_some(), fibmatch })
+        Ok(GetRequest { key, from: from.is_some(), fibmatch })
     }
 
-    fn answer_text(&self, asked: &Question, found: &Answer, options: Options) -> String {
+    fn answer_text(&self, asked: &GetRequest, found: &Answer, options: Options) -> String {
         let key = &asked.key;
         let v6 = key.dst.is_ipv6();
         let mut out = String::new();
@@ -153,7 +153,7 @@ impl Ip {
         out + &format!("{metrics}{iif}\n")
     }
 
-    fn answer_json(&self, asked: &Question, found: &Answer, options: Options) -> Object {
+    fn answer_json(&self, asked: &GetRequest, found: &Answer, options: Options) -> Object {
         let key = &asked.key;
         let v6 = key.dst.is_ipv6();
         let mut object = Object::default();
@@ -202,7 +202,7 @@ impl Ip {
     }
 }
 
-impl Question {
+impl GetRequest {
     /// Of what comes in nobody chooses the source; IPv6 tells it even where one was given.
     fn tells_no_source(&self) -> bool {
         self.key.iif.is_some() || self.from && self.key.dst.is_ipv4()
@@ -217,7 +217,7 @@ fn told_table(found: &Answer, options: Options) -> Option<String> {
 
 /// IPv6 answers tell who made the route, unless it was `ip` without a word, and with `-d` its scope.
 fn told_origin(
-    asked: &Question,
+    asked: &GetRequest,
     found: &Answer,
     options: Options,
 ) -> Option<(String, Option<String>)> {

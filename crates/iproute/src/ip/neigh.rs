@@ -7,7 +7,7 @@ use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::Prefix;
-use datapath::neighbour::{Entry, Given, Key, Neighbours, State};
+use datapath::neighbour::{Entry, Key, ManualState, Neighbours, State};
 use datapath::packet::MacAddr;
 use datapath::units::Instant;
 
@@ -27,7 +27,7 @@ pub enum NeighCommand {
         /// Its hardware address; where it is not said, the one that is known.
         mac: Option<MacAddr>,
         /// `permanent` where nothing is said.
-        state: Given,
+        state: ManualState,
     },
     /// `ip neigh del ADDRESS dev NAME`.
     Delete(Key),
@@ -61,7 +61,7 @@ pub struct Filter {
 
 /// How neighbours are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct ShowOptions {
     /// `-j`.
     pub json: bool,
     /// `-s`: with times and questions.
@@ -147,7 +147,7 @@ fn read_one(
     family: Option<bool>,
     verb: &str,
 ) -> IpResult<NeighCommand> {
-    let (mut address, mut mac, mut port, mut state) = (None, None, None, Given::Permanent);
+    let (mut address, mut mac, mut port, mut state) = (None, None, None, ManualState::Permanent);
     while let Some(word) = words.next() {
         match word.text {
             "dev" => port = Some(devices.read(words.value(word)?)?),
@@ -188,11 +188,11 @@ fn read_state(word: Word<'_>) -> Result<State> {
     found.ok_or_else(|| invalid(word, "nud state is bad", None))
 }
 
-fn read_given(word: Word<'_>) -> Result<Given> {
+fn read_given(word: Word<'_>) -> Result<ManualState> {
     match read_state(word)? {
-        State::Permanent => Ok(Given::Permanent),
-        State::Reachable => Ok(Given::Reachable),
-        State::Stale => Ok(Given::Stale),
+        State::Permanent => Ok(ManualState::Permanent),
+        State::Reachable => Ok(ManualState::Reachable),
+        State::Stale => Ok(ManualState::Stale),
         _ => Err(invalid(word, "permanent, reachable and stale are said by hand", None)),
     }
 }
@@ -235,7 +235,7 @@ pub fn show(
     now: Instant,
     devices: &Devices,
     command: &NeighCommand,
-    manner: Manner,
+    manner: ShowOptions,
 ) -> IpResult<String> {
     let mut shown: Vec<(&Key, &Entry)> = table.entries().collect();
     let says_port = match command {
@@ -294,7 +294,7 @@ fn json_of(
     port: Option<&str>,
     entry: &Entry,
     now: Instant,
-    manner: Manner,
+    manner: ShowOptions,
 ) -> String {
     let mut object = Object::default().text("dst", &address.to_string());
     if let Some(name) = port {
@@ -360,7 +360,7 @@ mod tests {
         fn run(&mut self, text: &str) -> String {
             let mut words = Words::new(text);
             let mut family = None;
-            let mut manner = Manner::default();
+            let mut manner = ShowOptions::default();
             while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
                 match word.text {
                     "-6" => family = Some(true),

@@ -26,7 +26,7 @@ pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
 pub use fq::FqWords;
 pub use guest::{GuestKind, GuestWords, Setting};
 pub use police::{parse_police, show_police};
-pub use show::{Extent, show_classes, show_json, show_json_with, show_text, show_text_with};
+pub use show::{ShowFlags, show_classes, show_json, show_json_with, show_text, show_text_with};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;

@@ -29,7 +29,7 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// The words as they were said.
-struct Said {
+struct ParsedOptions {
     rate: Option<Rate>,
     burst: Option<u32>,
     mtu: Option<u32>,
@@ -45,7 +45,7 @@ struct Said {
 /// # Errors
 /// An unknown option, a bad value, or something mandatory that is missing.
 pub fn parse_police(words: &mut Words<'_>) -> Result<PoliceConfig> {
-    let mut said = Said {
+    let mut said = ParsedOptions {
         rate: None,
         burst: None,
         mtu: None,
@@ -61,7 +61,7 @@ pub fn parse_police(words: &mut Words<'_>) -> Result<PoliceConfig> {
     said.finish(words)
 }
 
-impl Said {
+impl ParsedOptions {
     fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
         match word.text {
             "rate" => self.rate = Some(rate(words.value(word)?)?),

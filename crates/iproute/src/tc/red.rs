@@ -23,7 +23,7 @@ const OPTIONS: [&str; 11] = [
 ];
 
 /// The words as they were said.
-struct Said {
+struct ParsedOptions {
     limit: u32,
     min: u32,
     max: u32,
@@ -39,7 +39,7 @@ struct Said {
 
 /// Reads red's options.
 pub(super) fn parse(words: &mut Words<'_>) -> Result<RedConfig> {
-    let mut said = Said {
+    let mut said = ParsedOptions {
         limit: 0,
         min: 0,
         max: 0,
@@ -58,7 +58,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<RedConfig> {
     said.finish(words)
 }
 
-impl Said {
+impl ParsedOptions {
     fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
         match word.text {
             "limit" => self.limit = size(words.value(word)?, "limit")?,

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 /// How much is shown besides kinds and options: the flags of `tc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct ShowFlags {
     /// `-s`: what was counted.
     pub statistics: bool,
     /// `-d`: what tc leaves out otherwise, which tbf has.
     pub details: bool,
 }
 
-impl Extent {
+impl ShowFlags {
     /// As with `-s`.
     pub const STATISTICS: Self = Self { statistics: true, details: false };
 }
@@ -50,11 +50,16 @@ impl Push for String {
 /// without `dev` on its command line. Qdiscs that were never attached by a command are not shown
 /// unless they are the root.
 pub fn show_text(root: &Sched, device: Option<&str>, now: Instant) -> String {
-    show_text_with(root, device, now, Extent::STATISTICS)
+    show_text_with(root, device, now, ShowFlags::STATISTICS)
 }
 
 /// [`show_text`] with other flags than `-s`.
-pub fn show_text_with(root: &Sched, device: Option<&str>, now: Instant, extent: Extent) -> String {
+pub fn show_text_with(
+    root: &Sched,
+    device: Option<&str>,
+    now: Instant,
+    extent: ShowFlags,
+) -> String {
     let mut text = String::new();
     for (parent, sched) in visible(root) {
         let shown = shown(sched, now, extent.details);
@@ -81,11 +86,16 @@ pub fn show_text_with(root: &Sched, device: Option<&str>, now: Instant, extent: 
 
 /// The qdiscs of a device as `tc -s -j qdisc show` gives them: an array of objects.
 pub fn show_json(root: &Sched, device: Option<&str>, now: Instant) -> Value {
-    show_json_with(root, device, now, Extent::STATISTICS)
+    show_json_with(root, device, now, ShowFlags::STATISTICS)
 }
 
 /// [`show_json`] with other flags than `-s`.
-pub fn show_json_with(root: &Sched, device: Option<&str>, now: Instant, extent: Extent) -> Value {
+pub fn show_json_with(
+    root: &Sched,
+    device: Option<&str>,
+    now: Instant,
+    extent: ShowFlags,
+) -> Value {
     let shown = |place| Value::Object(object(place, device, now, extent));
     visible(root).into_iter().map(shown).collect()
 }
@@ -125,7 +135,7 @@ fn object(
     (parent, sched): (Handle, &Sched),
     device: Option<&str>,
     now: Instant,
-    extent: Extent,
+    extent: ShowFlags,
 ) -> Map<String, Value> {
     let shown = shown(sched, now, extent.details);
     let (stats, backlog) = (sched.stats(), sched.backlog());
@@ -270,9 +280,9 @@ mod tests {
     fn what_was_counted_is_shown_when_asked_for() {
         let root = tree(&["qdisc add dev r1 root handle 1: pfifo limit 1000"]);
         let text = |extent| show_text_with(&root, None, Instant::ZERO, extent);
-        assert_eq!(text(Extent::default()), "qdisc pfifo 1: root refcnt 2 limit 1000p\n");
-        assert_eq!(text(Extent::STATISTICS), show_text(&root, None, Instant::ZERO));
-        let json = show_json_with(&root, None, Instant::ZERO, Extent::default());
+        assert_eq!(text(ShowFlags::default()), "qdisc pfifo 1: root refcnt 2 limit 1000p\n");
+        assert_eq!(text(ShowFlags::STATISTICS), show_text(&root, None, Instant::ZERO));
+        let json = show_json_with(&root, None, Instant::ZERO, ShowFlags::default());
         assert_eq!(
             json.to_string(),
             r#"[{"kind":"pfifo","handle":"1:","root":true,"refcnt":2,"options":{"limit":1000}}]"#

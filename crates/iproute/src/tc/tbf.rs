@@ -32,7 +32,7 @@ const CUT_SHORT: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead
 
 /// The words as they were said. What is zero was not said, as for tc.
 #[derive(Default)]
-struct Said {
+struct ParsedOptions {
     rate: Option<Rate>,
     burst: Option<u32>,
     limit: Option<u32>,
@@ -46,14 +46,14 @@ struct Said {
 
 /// Reads tbf's options.
 pub(super) fn parse(words: &mut Words<'_>) -> Result<TbfConfig> {
-    let mut said = Said::default();
+    let mut said = ParsedOptions::default();
     while let Some(word) = words.next() {
         said.option(word, words)?;
     }
     said.finish(words)
 }
 
-impl Said {
+impl ParsedOptions {
     fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
         match word.cut_short(&CUT_SHORT).unwrap_or(word.text) {
             "rate" => once(&mut self.rate, rate(words.value(word)?)?, word, "rate")?,

@@ -34,7 +34,7 @@ use crate::plan::{Diagnostics, Experiment, Plan, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
-use crate::trace::Wanted;
+use crate::trace::TraceOutputs;
 
 /// Is told how far the runs are; called from many threads.
 pub trait Progress: Sync {
@@ -71,7 +71,7 @@ pub struct Options<'a> {
     /// When the sockets of all hosts are looked at.
     pub ss_at: &'a [SsAt],
     /// What is observed of the first repetition of the first point, or of each point.
-    pub wanted: Option<&'a Wanted>,
+    pub wanted: Option<&'a TraceOutputs>,
     /// Real packets by this machine's clock, one run at a time.
     pub live: Option<Live>,
     /// The network is written beside the results, of the first repetition of each point.
@@ -246,7 +246,7 @@ pub fn run_one(
     // Of many runs one is observed; of each point one, if that is to be seen in a browser.
     let first = std::ptr::eq(point, &raw const experiment.points[0]);
     let view = options.wanted.is_some_and(|wanted| wanted.view);
-    let viewed = Wanted { view, ..Wanted::default() };
+    let viewed = TraceOutputs { view, ..TraceOutputs::default() };
     let wanted = if first { options.wanted } else { Some(&viewed) };
     let network = options.network && repetition == 0;
     let wanted = wanted.filter(|wanted| repetition == 0 && !wanted.is_empty());

@@ -13,7 +13,7 @@ use super::apps;
 use super::build::Built;
 use crate::plan::{Direction, FlowPlan, LinkPlan, Plan, Role, names};
 use crate::results::Series;
-use crate::trace::Wanted;
+use crate::trace::TraceOutputs;
 use rings::Rings;
 use tins::Tins;
 
@@ -58,7 +58,7 @@ fn ports_of(links: &[LinkPlan], node: usize) -> impl Iterator<Item = (usize, usi
 }
 
 /// What is asked for, and the flows that the viewer explains.
-pub fn wanted(wanted: &Wanted, plan: &Plan) -> Wanted {
+pub fn wanted(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
     let mut wanted = wanted.clone();
     let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
     wanted.explain.extend(tcp.take(EXPLAINED_MAX).map(|flow| flow.name.clone()));
@@ -66,7 +66,7 @@ pub fn wanted(wanted: &Wanted, plan: &Plan) -> Wanted {
 }
 
 /// Whether the user has asked to have this flow explained.
-pub fn is_asked(wanted: &Wanted, flow: &str) -> bool {
+pub fn is_asked(wanted: &TraceOutputs, flow: &str) -> bool {
     wanted.explain.iter().any(|pattern| names::matches(pattern, flow))
 }
 

@@ -218,7 +218,7 @@ fn what_is_told_of_a_flow_counts_from_its_first_byte() {
     let stop = AtomicBool::new(false);
     let options = Options::silent(&stop);
     let explained = |flow: &str| {
-        let wanted = Wanted { explain: vec![flow.into()], ..Wanted::default() };
+        let wanted = TraceOutputs { explain: vec![flow.into()], ..TraceOutputs::default() };
         run_plan(&experiment.base, "t", &Options { wanted: Some(&wanted), ..options })
     };
     let run = explained("up*").expect("it runs");
@@ -248,7 +248,7 @@ fn what_is_recorded_for_the_viewer_changes_nothing() {
     let plain = run_plan(&experiment.base, "t", &Options::silent(&stop)).expect("it runs");
     let place = std::env::temp_dir().join(format!("ackwright-shown-{}", std::process::id()));
     let store = Store::create(&place).expect("a directory");
-    let wanted = Wanted { view: true, ..Wanted::default() };
+    let wanted = TraceOutputs { view: true, ..TraceOutputs::default() };
     let (wanted, store) = (Some(&wanted), Some(&store));
     let options = Options { store, wanted, ..Options::silent(&stop) };
     let seen = run_plan(&experiment.base, "t", &options).expect("it runs");

@@ -21,7 +21,7 @@ use super::explain::{HEAD, Story};
 use super::marks::Marks;
 use super::qlog;
 use super::tracks::Tracks;
-use super::{TraceItem, Wanted};
+use super::{TraceItem, TraceOutputs};
 use crate::plan::{Diagnostic, Diagnostics, Plan, Role, names, suggest};
 use crate::run::build::Built;
 use crate::run::{Error, apps};
@@ -98,7 +98,7 @@ impl RunTracer {
     ///
     /// # Errors
     /// When there is no such flow, or a file cannot be made.
-    pub fn open(wanted: &Wanted, plan: &Plan, built: &mut Built) -> Result<Self, Error> {
+    pub fn open(wanted: &TraceOutputs, plan: &Plan, built: &mut Built) -> Result<Self, Error> {
         let explain = chosen(&wanted.explain, plan)?;
         let begin = |path: &PathBuf| store::begin(path).map(Tracks::new);
         let mut tracks = wanted.perfetto.as_ref().map(begin).transpose()?;
@@ -387,7 +387,7 @@ fn chosen(patterns: &[String], plan: &Plan) -> Result<Vec<bool>, Error> {
 ///
 /// # Errors
 /// There is no such TCP flow.
-pub fn check(wanted: &Wanted, plan: &Plan) -> Result<(), Error> {
+pub fn check(wanted: &TraceOutputs, plan: &Plan) -> Result<(), Error> {
     chosen(&wanted.explain, plan).map(drop)
 }
 

@@ -43,7 +43,7 @@ pub enum TraceItem<'a> {
 
 /// What is written beside the results of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct TraceOutputs {
     /// A trace for Perfetto goes to this file.
     pub perfetto: Option<std::path::PathBuf>,
     /// Files for qvis, one a flow, go to this folder.
@@ -56,7 +56,7 @@ pub struct Wanted {
     pub view: bool,
 }
 
-impl Wanted {
+impl TraceOutputs {
     /// Nothing is.
     pub fn is_empty(&self) -> bool {
         self.perfetto.is_none() && self.qlog.is_none() && self.explain.is_empty() && !self.view

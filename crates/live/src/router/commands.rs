@@ -172,7 +172,7 @@ impl Router {
                 let parsed = neigh::parse(&mut words, &self.names, family).map_err(wrong)?;
                 self.change_neighbours(now, &parsed).map_err(wrong)?;
                 let table = self.host.neighbours().expect("a router has neighbours");
-                let manner = neigh::Manner { json, statistics };
+                let manner = neigh::ShowOptions { json, statistics };
                 neigh::show(table, now, &self.names, &parsed, manner).map_err(wrong)
             }
             "link" | "l" if shows => {

@@ -1,7 +1,7 @@
 //! `tc` on the ports of a router.
 
 use super::{Plan, Router};
-use crate::commands::{Asked, CommandError, Manner};
+use crate::commands::{Asked, CommandError, ShowOptions};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -106,7 +106,7 @@ impl Router {
         })
     }
 
-    fn show_queues(&self, now: Instant, only: Option<Port>, manner: Manner) -> String {
+    fn show_queues(&self, now: Instant, only: Option<Port>, manner: ShowOptions) -> String {
         let ends =
             self.ends.iter().filter(|attached| only.is_none_or(|port| port == attached.port));
         manner.show(

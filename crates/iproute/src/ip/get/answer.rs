@@ -1,6 +1,6 @@
 //! What the kernel makes of a question: of what is asked of no table, and of what tables answer.
 
-use super::Question;
+use super::GetRequest;
 use crate::ip::{Ip, IpError, IpResult, LOOPBACK};
 use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::source::{self, Own};
@@ -45,7 +45,7 @@ impl Answer {
 }
 
 impl Ip {
-    pub(super) fn answer(&self, asked: &Question) -> IpResult<Answer> {
+    pub(super) fn answer(&self, asked: &GetRequest) -> IpResult<Answer> {
         let key = &asked.key;
         match key.dst {
             IpAddr::V4(dst) if key.iif.is_none() => self.answer_v4(asked, dst),
@@ -60,7 +60,7 @@ impl Ip {
     }
 
     /// A packet made here (`ip_route_output_key_hash_rcu`).
-    fn answer_v4(&self, asked: &Question, dst: Ipv4Addr) -> IpResult<Answer> {
+    fn answer_v4(&self, asked: &GetRequest, dst: Ipv4Addr) -> IpResult<Answer> {
         let oif = asked.key.oif;
         let to_many = dst.is_broadcast() || dst.is_multicast();
         let owner = self.owner_v4(asked)?;
@@ -94,7 +94,7 @@ impl Ip {
     }
 
     /// The port with the address that a packet made here is said to come from, which must be one of this host.
-    fn owner_v4(&self, asked: &Question) -> IpResult<Option<u16>> {
+    fn owner_v4(&self, asked: &GetRequest) -> IpResult<Option<u16>> {
         let IpAddr::V4(src) = asked.key.src else { return Ok(None) };
         if !asked.from {
             return Ok(None);
@@ -109,7 +109,7 @@ impl Ip {
     }
 
     /// What goes out, or comes in, without a table.
-    fn on_link(&self, asked: &Question, port: u16) -> Answer {
+    fn on_link(&self, asked: &GetRequest, port: u16) -> Answer {
         let kind = match asked.key.dst {
             IpAddr::V4(dst) => kind_of(dst),
             IpAddr::V6(_) => RouteType::Multicast,
@@ -118,7 +118,7 @@ impl Ip {
         Answer { kind, port, gateway: None, route: None, source }
     }
 
-    fn source_on(&self, asked: &Question, port: u16) -> Option<IpAddr> {
+    fn source_on(&self, asked: &GetRequest, port: u16) -> Option<IpAddr> {
         if asked.tells_no_source() {
             return None;
         }
@@ -128,7 +128,7 @@ impl Ip {
 
     /// The kernel has `ff00::/8` for each interface, in the table `local` (`addrconf_add_mroute`). Ours has it only
     /// if it comes from a kernel.
-    fn multicast_v6(&self, asked: &Question) -> Option<Answer> {
+    fn multicast_v6(&self, asked: &GetRequest) -> Option<Answer> {
         if self.fib.matching(&asked.key).is_some_and(|route| route.table == TableId::LOCAL) {
             return None;
         }
@@ -146,7 +146,7 @@ impl Ip {
         Some(Answer { route: Some(route), ..self.on_link(asked, port) })
     }
 
-    fn by_tables(&self, asked: &Question) -> IpResult<Answer> {
+    fn by_tables(&self, asked: &GetRequest) -> IpResult<Answer> {
         let key = &asked.key;
         let route = self.fib.matching(key);
         let (kind, port, gateway) = match self.fib.lookup(key) {
