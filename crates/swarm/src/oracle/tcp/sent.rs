@@ -56,6 +56,8 @@ impl ObservedFlow {
             self.offered.sent(segment, reached, of_fin)?;
             self.host_ack = Some(segment.ack);
             self.host_sack.clone_from(&segment.sack);
+            // Who acknowledges has a connection, though it may have come and gone within one batch, unseen.
+            self.had_connection |= segment.flags & (flag::SYN | flag::RST) == 0;
         }
         self.check_stamp(segment)?;
         self.longest = self.longest.max(segment.len);
