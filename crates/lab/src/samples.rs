@@ -19,9 +19,6 @@ enum Storage {
 trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
     const ABSENT: Self;
 
-    /// The value, which fits.
-    fn cut(value: i64) -> Self;
-
     /// The value, if it fits.
     #[inline]
     fn of(value: Option<i64>) -> Option<Self> {
@@ -37,20 +34,10 @@ trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
 
 impl Small for u16 {
     const ABSENT: Self = Self::MAX;
-
-    #[inline]
-    fn cut(value: i64) -> Self {
-        value as Self
-    }
 }
 
 impl Small for u32 {
     const ABSENT: Self = Self::MAX;
-
-    #[inline]
-    fn cut(value: i64) -> Self {
-        value as Self
-    }
 }
 
 /// Adds a value if it fits.
@@ -66,11 +53,10 @@ fn extend_small<T: Small>(
     values: impl Iterator<Item = i64> + Clone,
     absent: i64,
 ) -> bool {
-    let absent_here = T::ABSENT.into();
-    let fits = |value: i64| value == absent || (0..absent_here).contains(&value);
-    let all_fit = values.clone().fold(true, |all, value| all & fits(value));
+    let small = |value: i64| T::of((value != absent).then_some(value));
+    let all_fit = values.clone().fold(true, |all, value| all & small(value).is_some());
     if all_fit {
-        kept.extend(values.map(|value| if value == absent { T::ABSENT } else { T::cut(value) }));
+        kept.extend(values.map(|value| small(value).unwrap_or(T::ABSENT)));
     }
     all_fit
 }

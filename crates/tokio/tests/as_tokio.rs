@@ -2,7 +2,9 @@
 //! with both, against the same peer, a socket of the kernel. Takes root; says so where there is none.
 #![cfg(target_os = "linux")]
 
-use ackwright_tokio::{Cidr, Settings, Stack, TcpStream};
+mod device;
+
+use ackwright_tokio::{Stack, TcpStream};
 use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Read as _, Write as _};
@@ -236,17 +238,7 @@ async fn play(net: &impl Net) -> Vec<(&'static str, Vec<String>)> {
 
 #[test]
 fn it_answers_as_tokios_own() {
-    let (ours, peer) = ([10, 213, 3, 2].into(), [10, 213, 3, 1].into());
-    let settings = Settings {
-        device: "aktk3".to_owned(),
-        address: ours,
-        kernel: Some(Cidr { address: peer, prefix_len: 24 }),
-        ..Settings::default()
-    };
-    let stack = match Stack::open(&settings) {
-        Ok(stack) => stack,
-        Err(fault) => return eprintln!("SKIPPED: no TUN device: {fault}"),
-    };
+    let Some((stack, [_, peer])) = device::stack(3) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let (theirs, ours) = runtime
         .expect("a runtime")

@@ -2,7 +2,10 @@
 //! where there is none.
 #![cfg(target_os = "linux")]
 
-use ackwright_tokio::{Cidr, Settings, Stack, TcpListener, TcpStream};
+mod device;
+
+use ackwright_tokio::{Stack, TcpListener, TcpStream};
+use device::stack;
 use std::future::Future;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -12,24 +15,6 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 use tokio::time::timeout;
-
-/// Each test has a device and addresses of its own.
-fn stack(number: u8) -> Option<(Stack, [IpAddr; 2])> {
-    let (ours, theirs) = ([10, 213, number, 2].into(), [10, 213, number, 1].into());
-    let settings = Settings {
-        device: format!("aktk{number}"),
-        address: ours,
-        kernel: Some(Cidr { address: theirs, prefix_len: 24 }),
-        ..Settings::default()
-    };
-    match Stack::open(&settings) {
-        Ok(stack) => Some((stack, [ours, theirs])),
-        Err(fault) => {
-            eprintln!("SKIPPED: no TUN device: {fault}");
-            None
-        }
-    }
-}
 
 fn runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();

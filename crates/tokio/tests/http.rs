@@ -2,30 +2,15 @@
 //! client asks a server of the kernel's. Takes root and a network namespace; says so where there is none.
 #![cfg(target_os = "linux")]
 
-use ackwright_tokio::{Cidr, Settings, Stack, TcpListener, TcpStream};
+mod device;
+
+use ackwright_tokio::{TcpListener, TcpStream};
+use device::stack;
 use std::io::{self, Read as _, Write as _};
 use std::process::Command;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 const SIZE: usize = 3_000_000;
-
-/// Each test has a device and addresses of its own.
-fn stack(number: u8) -> Option<(Stack, [std::net::IpAddr; 2])> {
-    let (ours, theirs) = ([10, 213, number, 2].into(), [10, 213, number, 1].into());
-    let settings = Settings {
-        device: format!("aktk{number}"),
-        address: ours,
-        kernel: Some(Cidr { address: theirs, prefix_len: 24 }),
-        ..Settings::default()
-    };
-    match Stack::open(&settings) {
-        Ok(stack) => Some((stack, [ours, theirs])),
-        Err(fault) => {
-            eprintln!("SKIPPED: no TUN device: {fault}");
-            None
-        }
-    }
-}
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")

@@ -19,12 +19,12 @@ pub struct Family<K> {
     /// The rules that can lead somewhere.
     steps: Vec<Step>,
     /// Rules that are not the default ones, or many tables.
-    many: Option<Box<Many>>,
+    policy: Option<Box<PolicyRouting>>,
 }
 
-/// What few nodes have.
+/// What few nodes have: rules of their own, and many tables.
 #[derive(Clone, Debug)]
-struct Many {
+struct PolicyRouting {
     rules: Cow<'static, [Rule]>,
     /// Where in `tables` each lies; empty while they are few.
     by_id: BTreeMap<TableId, u32>,
@@ -83,7 +83,7 @@ impl<K: Address> Family<K> {
     /// No routes and the default rules.
     pub fn new() -> Self {
         // No table is used: the rules lead nowhere.
-        Self { tables: Vec::new(), steps: Vec::new(), many: None }
+        Self { tables: Vec::new(), steps: Vec::new(), policy: None }
     }
 
     /// True with the default rules and without routes for one TOS only.
@@ -99,14 +99,14 @@ impl<K: Address> Family<K> {
 
     /// Rules in order of priority.
     pub fn rules(&self) -> &[Rule] {
-        self.many.as_ref().map_or(Rule::defaults(Self::IS_V6), |many| &many.rules)
+        self.policy.as_ref().map_or(Rule::defaults(Self::IS_V6), |policy| &policy.rules)
     }
 
     const IS_V6: bool = K::WIDTH == 128;
 
-    fn many_mut(&mut self) -> &mut Many {
+    fn policy_mut(&mut self) -> &mut PolicyRouting {
         let rules = Cow::Borrowed(Rule::defaults(Self::IS_V6));
-        self.many.get_or_insert_with(|| Box::new(Many { rules, by_id: BTreeMap::new() }))
+        self.policy.get_or_insert_with(|| Box::new(PolicyRouting { rules, by_id: BTreeMap::new() }))
     }
 
     /// How many routes there are.
@@ -128,7 +128,7 @@ impl<K: Address> Family<K> {
             return Err(FibError::Exists);
         }
         let step = self.step(at, &rule);
-        self.many_mut().rules.to_mut().insert(at, rule);
+        self.policy_mut().rules.to_mut().insert(at, rule);
         let behind = self.steps.partition_point(|step| (step.rule as usize) < at);
         self.steps[behind..].iter_mut().for_each(|step| step.rule += 1);
         if let Some(step) = step {
@@ -141,7 +141,7 @@ impl<K: Address> Family<K> {
     /// Removes the first rule that `wanted` picks.
     pub fn delete_rule(&mut self, wanted: impl FnMut(&Rule) -> bool) -> Result<Rule, FibError> {
         let at = self.rules().iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
-        let rule = self.many_mut().rules.to_mut().remove(at);
+        let rule = self.policy_mut().rules.to_mut().remove(at);
         let first = self.steps.partition_point(|step| (step.rule as usize) < at);
         if self.steps.get(first).is_some_and(|step| step.rule as usize == at) {
             self.steps.remove(first);
@@ -162,8 +162,8 @@ impl<K: Address> Family<K> {
     }
 
     fn place(&self, id: TableId) -> Option<u32> {
-        match &self.many {
-            Some(many) if !many.by_id.is_empty() => many.by_id.get(&id).copied(),
+        match &self.policy {
+            Some(policy) if !policy.by_id.is_empty() => policy.by_id.get(&id).copied(),
             _ => (0..).zip(&self.tables).find(|(_, table)| table.id == id).map(|(at, _)| at),
         }
     }
@@ -176,9 +176,9 @@ impl<K: Address> Family<K> {
         self.tables.push(Table::new(id));
         if self.tables.len() > FEW {
             // Those that have come before their number was too large are still to be listed.
-            let listed = self.many_mut().by_id.len();
+            let listed = self.policy_mut().by_id.len();
             let new: Vec<TableId> = self.tables[listed..].iter().map(|table| table.id).collect();
-            self.many_mut().by_id.extend(new.into_iter().zip(listed as u32..));
+            self.policy_mut().by_id.extend(new.into_iter().zip(listed as u32..));
         }
         let names_it = |(_, rule): &(usize, &Rule)| rule.action == Action::Table(id);
         let rules = self.rules().iter().enumerate().filter(names_it);

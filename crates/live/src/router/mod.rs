@@ -223,7 +223,8 @@ impl Router {
             let port = self.ends[index].port;
             let addresses = self.names.addresses(port.0).to_vec();
             if self.host.port(port).config.addresses != addresses {
-                self.host.set_addresses(port, addresses);
+                // The routes have been told of all addresses, those of `lo` among them.
+                self.host.port_config_mut(port).addresses = addresses;
                 self.host.set_neighbour_link(now, port);
             }
         }
