@@ -42,7 +42,7 @@ pub fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     let rank = (share * values.len() as f64).ceil().max(1.0) as usize;
     Some(values[rank.min(values.len()) - 1])
 }

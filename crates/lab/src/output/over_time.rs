@@ -1,5 +1,7 @@
 //! Plots over time, of one run or of the first run of each point.
 
+use std::sync::Arc;
+
 use crate::plan::plots::{BINS, LINES_MAX, PlotPlan, Style, What};
 use crate::plot::{Band, Line, LineChart};
 use crate::results::{PointResult, Series};
@@ -221,15 +223,23 @@ fn bands(kind: &Kind, series: &[&Series], bins: usize) -> (Vec<Band>, Vec<Line>)
     let last =
         series.iter().filter_map(|one| one.time_ns.last()).max().copied().unwrap_or(1).max(1);
     let bins = bins.min(series.iter().map(|one| one.time_ns.len()).max().unwrap_or(1)).max(1);
+    let bin = |time: &i64| {
+        let place = ((time - 1).max(0) as i128 * bins as i128 / i128::from(last)) as usize;
+        place.min(bins - 1)
+    };
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); bins];
+    // The series of a run have their times in common.
+    let mut latest: Option<(&Arc<[i64]>, Vec<usize>)> = None;
     for one in series {
         let Some(column) = one.column(kind.column) else { continue };
+        let known = latest.take().filter(|(times, _)| Arc::ptr_eq(times, &one.time_ns));
+        let (_, places) = latest
+            .insert(known.unwrap_or_else(|| (&one.time_ns, one.time_ns.iter().map(bin).collect())));
         let mut sums = vec![(0.0, 0u32); bins];
         let life = one.life();
-        for (time, value) in one.time_ns[life.clone()].iter().zip(column.values.range(life)) {
+        for (place, value) in places[life.clone()].iter().zip(column.values.range(life)) {
             let Some(value) = value else { continue };
-            let place = ((time - 1).max(0) as i128 * bins as i128 / i128::from(last)) as usize;
-            let sum = &mut sums[place.min(bins - 1)];
+            let sum = &mut sums[*place];
             *sum = (sum.0 + value as f64 / kind.divisor, sum.1 + 1);
         }
         for ((sum, count), values) in sums.into_iter().zip(&mut values) {

@@ -11,6 +11,7 @@ use super::apps::FlowEnds;
 use super::build::Built;
 use crate::plan::Plan;
 use crate::results::{Column, Samples, Series};
+use crate::samples::ABSENT;
 
 /// Takes the samples of all flows and ports.
 pub struct Sampler {
@@ -51,9 +52,6 @@ struct FlowState {
 
 /// A flow at one time: for each of [`COLUMNS`] what it has then, or [`ABSENT`].
 type FlowSample = [i64; COLUMNS.len()];
-
-/// In place of what is not known.
-const ABSENT: i64 = i64::MIN;
 
 #[derive(Default)]
 struct PortSamples {
@@ -144,9 +142,12 @@ impl FlowState {
 
     /// Puts samples into columns.
     fn keep(&mut self, samples: &[FlowSample]) {
+        let mut values = [ABSENT; BLOCK];
         for (place, column) in self.columns.iter_mut().enumerate() {
-            let values = samples.iter().map(|sample| sample[place]);
-            column.extend_known(values, ABSENT);
+            for (value, sample) in values.iter_mut().zip(samples) {
+                *value = sample[place];
+            }
+            column.extend_known(&values[..samples.len()]);
         }
     }
 }

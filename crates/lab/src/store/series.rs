@@ -7,7 +7,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
@@ -15,7 +15,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
+use parquet::schema::types::{ColumnDescPtr, ColumnPath, SchemaDescriptor, Type};
 
 use super::table;
 use crate::results::{Column, Series};
@@ -48,9 +48,7 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
         fields.push(field(name, physical, Repetition::REQUIRED)?);
     }
     let rows = series.time_ns.len();
-    // A file is one group of rows, of which the least and the largest of a column tell nothing that a look would not.
-    let properties = table::properties().set_statistics_enabled(EnabledStatistics::None);
-    let properties = Arc::new(properties.build());
+    let properties = properties(series);
     let schema = table::schema("samples", fields)?;
     let columns = SchemaDescriptor::new(Arc::clone(&schema));
     let first_label = 1 + series.columns.len();
@@ -61,8 +59,12 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
             &properties,
             SharedColumn::Times(Cow::Borrowed(&series.time_ns)),
         )?;
+        let (mut known, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         for column in &series.columns {
-            table::optional::<Int64Type>(group, column.values.iter())?;
+            column.values.split(&mut known, &mut levels);
+            table::column::<Int64Type>(group, &known, Some(&levels))?;
+            known.clear();
+            levels.clear();
         }
         (first_label..).zip(labels).try_for_each(|(place, (_, label))| {
             same(
@@ -73,6 +75,21 @@ pub fn parquet_bytes(series: &Series, labels: &[(String, Label)]) -> Result<Vec<
             )
         })
     })
+}
+
+/// How columns are written. A file is one group of rows, of which the least and the largest of a column tell nothing that a
+/// look would not. Times and what is measured change little from one sample to the next, and have many values: differences
+/// take less time and room than a dictionary, which labels have.
+fn properties(series: &Series) -> WriterPropertiesPtr {
+    let general = table::properties().set_statistics_enabled(EnabledStatistics::None);
+    let names = series.columns.iter().map(|column| &*column.name);
+    let properties = names.chain([TIME]).fold(general, |properties, name| {
+        let path = ColumnPath::from(name);
+        properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+    });
+    Arc::new(properties.build())
 }
 
 /// A column that may be the same in many files.

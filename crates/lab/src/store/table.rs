@@ -150,7 +150,7 @@ fn write(group: &mut RowGroup<'_>, values: &Values) -> parquet::errors::Result<(
 }
 
 /// Fills the next column with the values that are there.
-pub(super) fn optional<T: DataType>(
+fn optional<T: DataType>(
     group: &mut RowGroup<'_>,
     values: impl ExactSizeIterator<Item = Option<T::T>> + Clone,
 ) -> parquet::errors::Result<()> {
