@@ -1,7 +1,7 @@
-//! Which groups of nodes a thread works off.
+//! Assigns groups of nodes to threads.
 //!
-//! Each thread gets as much to do as the others, as far as can be told from what went over the
-//! links so far and how long threads took ([`crate::balance`]); few packets cross from one to another; and those
+//! Each thread gets about the same work, estimated from the packets on links so far and the time that
+//! threads took ([`crate::balance`]); few packets cross from one to another; and those
 //! that do go over long links, so that threads need not wait for each other in each epoch ([`crate::threads`]).
 
 use crate::balance::{Balance, COST};
@@ -12,16 +12,16 @@ use datapath::units::Duration;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What it costs either side if a packet crosses, where one at a host costs `COST`: it comes from another's caches.
+/// The cost of a crossing packet to either side, relative to `COST` at a host: it comes from another core's caches.
 const CROSSING: u64 = COST / 8;
-/// So much longer than the mean, in percent, the slowest thread takes if all meet after each epoch.
+/// How much longer than the mean the slowest thread takes, in percent, if all meet after each epoch.
 const WAIT_PERCENT: u64 = 16;
-/// What went over a link says little as long as it is less: at first only senders are busy.
+/// Packet counts of links below this say little: at first only senders are busy.
 const PACKETS_AT_FIRST: u64 = 16;
 
 /// By node: its partition, of `count` at most. `None` if there would be only one.
 ///
-/// Two orders of the groups are cut evenly, then of larger groups between which links are longer.
+/// Tries even cuts of two orders of the groups, then of larger groups joined by longer links.
 pub(crate) fn assign(groups: &Groups, links: &[&Link], chooser: &Chooser) -> Option<Vec<u32>> {
     let count = chooser.threads();
     if groups.count() == 1 || count < 2 {
@@ -46,15 +46,15 @@ pub(crate) fn assign(groups: &Groups, links: &[&Link], chooser: &Chooser) -> Opt
         these = larger;
     }
     let (_, mut parts) = all.into_iter().min_by_key(|(cost, _)| *cost)?;
-    // Parts that have nothing are left out.
+    // Empty parts are left out.
     (number_used(&mut parts) > 1).then_some(parts)
 }
 
-/// Groups and what goes between them.
+/// Groups and the traffic between them.
 struct Net {
-    /// By group: how much goes in and out, times what it costs.
+    /// By group: packets in and out, times their cost.
     weights: Vec<u64>,
-    /// By group: its neighbours, and how much goes there.
+    /// By group: its neighbours, and the packets that go there.
     neighbours: Vec<Vec<(u32, u64)>>,
 }
 
@@ -102,7 +102,7 @@ impl Net {
         order
     }
 
-    /// By group: its part, where the order is cut into `count` parts.
+    /// By group: its part, if the order is cut into `count` parts.
     fn cut_evenly(&self, order: &[u32], count: usize) -> Vec<u32> {
         let total: u64 = self.weights.iter().sum();
         let mut before = 0;
@@ -117,7 +117,7 @@ impl Net {
         parts
     }
 
-    /// How long it takes if groups are divided like this and threads go on alone for `epochs_ahead` epochs.
+    /// The estimated time with this division, if threads meet after every `epochs_ahead` epochs.
     fn cost(&self, parts: &[u32], count: usize, epochs_ahead: u64) -> u64 {
         let mut busy = vec![0; count];
         let mut crossing = 0;

@@ -1,66 +1,66 @@
-//! How evenly threads share the work, by the clock on the wall.
+//! Load balance of threads, by the wall clock.
 //!
 //! Packets are counted, but some cost more than others: one that waits in a long queue has left the
-//! caches, and a sender does more than a receiver. So each thread's time is measured, and where one
-//! takes a larger share than was expected, what stands there counts for more when the world is divided
-//! again, by half of what was found: how flows start tells little about how they go on.
-//! What happens in the world does not depend on how it is divided, so it does not depend on this.
+//! caches, and a sender does more than a receiver. So each thread's time is measured. If one
+//! takes a larger share than expected, its nodes weigh more when the world is divided
+//! again, by half of the difference: the start of flows says little about how they go on.
+//! The events of the world do not depend on the division, so they do not depend on the clock.
 
 use crate::divide::Division;
 use crate::link::{Link, NodeId};
 use crate::state::NodeState;
 use std::time;
 
-/// What a packet costs at a host, going in or out, of which nothing is known.
+/// The assumed cost of a packet at a host, going in or out.
 pub(crate) const COST: u64 = 1_000;
-/// What it costs at a router, where it goes in and out.
+/// The assumed cost at a router, where it goes in and out.
 const COST_FORWARDED: u64 = COST / 4;
-/// In quarters, how much of that sending costs, and receiving: less, of data as well as of ACKs.
+/// The cost of sending and of receiving in quarters of that: receiving costs less, for data as well as ACKs.
 const SENT_AND_RECEIVED: [u64; 2] = [7, 1];
 
-/// What has been found out about nodes, and what is being measured.
+/// Costs of nodes found so far, and the measurement in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Balance {
-    /// By node, what a packet costs there. Empty before they are [guessed](Self::guess).
+    /// By node, the cost of a packet there. Empty before they are [guessed](Self::guess).
     costs: Vec<u64>,
     /// By partition, how long it took so far, ns.
     busy_nanos: Vec<u64>,
-    /// How long the threads are measured, ns, before it is asked whether the work is uneven; `None` if it never is.
+    /// How long threads are measured, ns, before the balance is checked; `None` if it never is.
     span_nanos: Option<u64>,
-    /// What dividing the world took, ns: so much is lost to uneven work before it is divided again.
+    /// How long dividing the world took, ns: the imbalance must have cost as much before it is divided again.
     divided_nanos: u64,
 }
 
 /// The first time for which threads are measured; it doubles each time.
 const MEASURED_NANOS: u64 = 500_000_000;
-/// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
+/// Dividing again pays if the busiest thread takes this much longer than the mean, in percent.
 const WORTH_PERCENT: u64 = 10;
 
 impl Balance {
-    /// Nothing is measured yet. If not `adaptive`, it stays so.
+    /// Without measurements so far; if not `adaptive`, for ever.
     pub fn new(adaptive: bool) -> Self {
         Self { span_nanos: adaptive.then_some(MEASURED_NANOS), ..Self::default() }
     }
 
-    /// These are the nodes: what a packet costs there is guessed.
+    /// Sets the assumed costs for these nodes.
     pub fn guess(&mut self, nodes: &[NodeState]) {
         let guess = |it: &NodeState| if it.host.forwarding { COST_FORWARDED } else { COST };
         self.costs = nodes.iter().map(guess).collect();
     }
 
-    /// What a packet costs where a link begins, and where it ends.
+    /// The cost of a packet where a link begins, and where it ends.
     pub fn costs(&self, link: &Link) -> [(NodeId, u64); 2] {
         let cost = |node: NodeId| self.costs.get(node.0 as usize).copied().unwrap_or(COST);
         let [sent, received] = SENT_AND_RECEIVED;
         [(link.from.0, sent), (link.to.0, received)].map(|(at, part)| (at, cost(at) * part / 4))
     }
 
-    /// The world is divided, which was begun at this time.
+    /// The world has been divided; that began at this time.
     pub fn divided(&mut self, begun: time::Instant) {
         self.divided_nanos = begun.elapsed().as_nanos() as u64;
     }
 
-    /// An epoch took so long, thread by thread. True if the world is to be divided anew.
+    /// Adds the time of an epoch, by thread. True if the world is to be divided again.
     pub fn count(&mut self, busy_nanos: impl Iterator<Item = u64>) -> bool {
         let Some(span_nanos) = self.span_nanos else { return false };
         for (part, nanos) in busy_nanos.enumerate() {
@@ -84,8 +84,8 @@ impl Balance {
         uneven
     }
 
-    /// Takes what was measured into account, before the world, in which everything stands at these
-    /// places, is divided anew. `expected`: the work of each partition by what was known so far.
+    /// Updates costs by the measurements, before the world is divided again; `division` is the present
+    /// one, `expected` the work of each partition by the costs so far.
     pub fn settle(&mut self, division: &Division, expected: &[u64]) {
         let total: u64 = self.busy_nanos.iter().sum();
         if total >= MEASURED_NANOS && !division.is_empty() {

@@ -1,6 +1,6 @@
-//! The border of a world some of whose nodes are elsewhere: what arrives by chosen links is handed out in
-//! place of being received, and packets come in from outside. A loop that turns a world by the clock
-//! carries them over real devices meanwhile.
+//! The border of a world with real hosts or devices: packets that arrive by chosen links are handed out
+//! instead of being received, and packets come in from outside. A loop that runs the world in real time
+//! carries them over real devices.
 
 use crate::link::{LinkId, NodeId};
 use crate::partition::Partition;
@@ -10,7 +10,7 @@ use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::units::Instant;
 
-/// A packet that has arrived at the far end of a link, which is elsewhere.
+/// A packet that has arrived at the far end of a link, outside of the simulation.
 #[derive(Clone, Debug)]
 pub struct HandedOut {
     /// When.
@@ -21,16 +21,16 @@ pub struct HandedOut {
     pub packet: Packet,
 }
 
-/// What a partition knows of its border.
+/// A partition's side of the border.
 #[derive(Default)]
 pub(crate) struct Border {
-    /// By link: what arrives by it is handed out.
+    /// By link: whether its arrivals are handed out.
     links: Vec<bool>,
     out: Vec<HandedOut>,
 }
 
 impl World {
-    /// From now on, what arrives by this link is handed out. The world is turned by one thread then.
+    /// From now on, arrivals by this link are handed out. Only one thread works on the world then.
     pub fn hand_out(&mut self, link: LinkId) {
         self.set_threads(1);
         let border = self.whole().border.get_or_insert_default();
@@ -41,14 +41,14 @@ impl World {
         border.links[index] = true;
     }
 
-    /// Takes what has been handed out so far, in the order of arrival.
+    /// Takes the packets handed out so far, in the order of arrival.
     pub fn take_handed_out(&mut self, packets: &mut Vec<HandedOut>) {
         if let Some(border) = &mut self.shares[0].part.border {
             packets.append(&mut border.out);
         }
     }
 
-    /// A packet has come to the far end of this link, by whatever way. It is received there now.
+    /// Injects a packet at the far end of this link, where it is received now.
     pub fn hand_in(&mut self, link: LinkId, packet: Packet) {
         let (node, port) = self.link(link).to;
         self.begin_outside();
@@ -56,12 +56,12 @@ impl World {
         self.end_outside();
     }
 
-    /// A packet is sent by a node's port that something else than its sockets has made.
+    /// Sends a packet by a node's port that does not come from its sockets.
     pub fn send_by(&mut self, node: NodeId, port: Port, packet: Packet) {
         self.with_host(node, |now, host| host.send_by(now, port, packet));
     }
 
-    /// When something may happen next; `None` if nothing ever will without a packet from outside.
+    /// When the next event may be; `None` if there is none without a packet from outside.
     pub fn next_at(&self) -> Option<Instant> {
         let command = self.due_commands.peek().map(|next| next.0.0);
         let parts = self.shares.iter().filter_map(|share| share.part.next_at());
@@ -70,7 +70,7 @@ impl World {
 }
 
 impl Partition {
-    /// Whether what arrives by this link is handed out; if so, it has been.
+    /// Hands out an arrival by this link if that is wanted; true if so.
     #[inline]
     pub fn is_handed_out(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(border) = &mut self.border else { return false };

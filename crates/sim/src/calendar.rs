@@ -1,35 +1,35 @@
-//! Everything that is to happen, by the epoch in which it does.
+//! The event queue: all future events, by epoch (a calendar queue with levels).
 //!
-//! Epochs are equally long, and 64 of them are a stretch. Those of this stretch and of the next one have a
-//! list each; behind these, a list holds what lies in a stretch, then in 64 stretches, and so on, as in the
-//! kernel's timer wheel. An entry goes to the end of its list, whatever the order in which entries come. When
-//! time enters the stretch before what a list covers, that is spread over the lists below it. So what is far ahead
-//! costs a few moves and no comparison, however much there is of it, and what happens at one time keeps the
-//! order in which it came. What is no further than 64 epochs ahead, as most of what is on its way, is not moved
-//! at all. An epoch's entries are sorted when its turn comes.
+//! Epochs are equally long, and 64 of them are a stretch. Each epoch of this stretch and of the next one has a
+//! list; after these, a list holds the entries of a stretch, then of 64 stretches, and so on, as in the
+//! kernel's timer wheel. An entry is appended to its list, whatever its time. When time enters
+//! the stretch before the span of a list, the list is spread over those of the level below. So an event far ahead
+//! costs a few moves and no comparison, however many there are, and simultaneous events keep the
+//! order in which they were added. An event within 64 epochs, as for most packets on links, is not moved
+//! at all. An epoch's entries are sorted when the epoch begins.
 
 use crate::due::{Due, Entry};
 use crate::link::LinkId;
 use crate::pool::PacketId;
 use datapath::units::{Duration, Instant};
 
-/// Epochs of equal length, and what is due in each.
+/// Epochs of equal length, and the events of each.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     /// Length of an epoch, ns.
     width: u64,
-    /// The 64 bits after the point of one through that length: a multiplication costs less than a division.
+    /// The reciprocal of that length as a fraction of 64 bits: a multiplication costs less than a division.
     per_width: u64,
     /// Number of the epoch that is next; those before it are empty.
     next: u64,
     /// The number of the last stretch whose epochs have lists of their own: the one after that of the next epoch.
     horizon: u64,
-    /// Those lists.
+    /// The lists of single epochs.
     near: Level<Entry>,
     /// Lists of the stretches whose numbers differ from that one's in the last six bits only, then of those whose
     /// numbers differ in the last twelve bits, and so on.
     far: Vec<Level<Due>>,
-    /// What lies behind all these.
+    /// Entries beyond all these.
     beyond: Vec<Due>,
 }
 
@@ -42,12 +42,12 @@ struct Level<T> {
     spare: Vec<Vec<T>>,
 }
 
-/// A list in blocks, so that lists hold no more room than they need, however long others have been.
+/// A list in blocks, so that a list holds no more memory than it needs, however long others have been.
 #[derive(Debug)]
 struct List<T> {
     /// All but the last.
     full: Vec<Vec<T>>,
-    /// Without room if there is none.
+    /// Without allocation if it is empty.
     last: Vec<T>,
 }
 
@@ -60,7 +60,7 @@ const BITS: u32 = 6;
 /// Lists for single epochs: two times as many as one level has.
 const NEAR: usize = 2 << BITS;
 const _: () = assert!(NEAR == u128::BITS as usize);
-/// Levels behind the nearest.
+/// Levels beyond the first.
 const FAR_LEVELS: usize = 5;
 
 impl<T> Level<T> {
@@ -75,14 +75,14 @@ impl<T> Level<T> {
     fn push(&mut self, place: usize, item: T) {
         let list = &mut self.lists[place];
         if list.last.len() == list.last.capacity() {
-            // An empty list has no room.
+            // An empty list has no allocation.
             self.filled |= 1 << place;
             list.add_block(&mut self.spare);
         }
         list.last.push(item);
     }
 
-    /// Hands over what a list holds, in order, and its blocks are free.
+    /// Hands over the entries of a list, in order, and frees its blocks.
     fn drain(&mut self, place: usize, mut hand_over: impl FnMut(&mut Vec<T>)) {
         let list = &mut self.lists[place];
         let last = core::mem::take(&mut list.last);
@@ -102,7 +102,7 @@ impl<T> Level<T> {
         (filled != 0).then(|| filled.trailing_zeros() as usize)
     }
 
-    /// Takes those out of a list that `wanted` picks. One that is empty then has no room.
+    /// Removes the entries that `wanted` selects from a list. A list that is empty then has no allocation.
     fn extract(&mut self, place: usize, wanted: impl FnMut(&T) -> bool, take: impl FnMut(T)) {
         self.lists[place].extract(wanted, take);
         if self.lists[place].iter().next().is_none() {
@@ -125,7 +125,7 @@ impl<T> List<T> {
         self.full.iter().flatten().chain(&self.last)
     }
 
-    /// Takes out those that `wanted` picks.
+    /// Removes the entries that `wanted` selects.
     fn extract(&mut self, mut wanted: impl FnMut(&T) -> bool, mut take: impl FnMut(T)) {
         for block in self.full.iter_mut().chain([&mut self.last]) {
             block.extract_if(.., |item| wanted(item)).for_each(&mut take);
@@ -133,7 +133,7 @@ impl<T> List<T> {
     }
 }
 
-/// Which of the lists of single epochs an epoch has.
+/// The index of an epoch's list among those of single epochs.
 #[inline]
 fn near_place(number: u64) -> usize {
     number as usize % NEAR
@@ -145,7 +145,7 @@ fn stretch_of(number: u64) -> u64 {
     number >> BITS
 }
 
-/// Which list of a far level a stretch belongs to.
+/// The index of a stretch's list in a far level.
 #[inline]
 fn far_place(level: usize, stretch: u64) -> usize {
     (stretch >> (BITS * level as u32)) as usize & ((1 << BITS) - 1)
@@ -184,7 +184,7 @@ impl Calendar {
     #[inline]
     fn place(&self, at: Instant) -> (u64, u64) {
         let at_ns = at.as_nanos();
-        // One too small at times.
+        // The product may be one too small.
         let mut number = ((u128::from(at_ns) * u128::from(self.per_width)) >> 64) as u64;
         let mut after_ns = at_ns - number * self.width;
         while after_ns >= self.width {
@@ -200,7 +200,7 @@ impl Calendar {
         Instant::from_nanos(number.saturating_mul(self.width))
     }
 
-    /// Something is due, in the next epoch or later.
+    /// Adds an event, in the next epoch or later.
     #[inline]
     pub fn push(&mut self, due: Due) {
         let (number, after_ns) = self.place(due.at);
@@ -238,8 +238,8 @@ impl Calendar {
         (!self.beyond.is_empty()).then(|| ((self.horizon >> below) + 1) << below << BITS)
     }
 
-    /// Moves what is due before `end` in epoch `number` to `out`, in no particular order but that of
-    /// equals. Epochs before that one are over; what is due later in it waits for another call.
+    /// Moves what is due before `end` in epoch `number` to `out`, unsorted, but simultaneous events in
+    /// their order. Epochs before that one are over; what is due later in it waits for another call.
     pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
         self.advance(number);
         let begin = self.begin(number);
@@ -289,7 +289,7 @@ impl Calendar {
                 self.far[level].spare.push(block);
             }
         }
-        // Its room is for the next time.
+        // Its memory is for the next time.
         self.far[level].lists[place].full = full;
     }
 
@@ -298,7 +298,7 @@ impl Calendar {
         self.next..(self.horizon + 1) << BITS
     }
 
-    /// Takes out whatever arrives on `link`, in the order of arrival.
+    /// Removes all arrivals on `link`, in the order of arrival.
     pub fn sever(&mut self, link: LinkId) -> Vec<PacketId> {
         let mut severed: Vec<Due> = Vec::new();
         let mine = |due: &Due| due.link_of_arrival() == Some(link);
@@ -323,7 +323,7 @@ impl Calendar {
         self.iter().filter(|due| due.link_of_arrival() == Some(link)).count()
     }
 
-    /// Everything, that of one time in the order in which it came.
+    /// All entries, simultaneous ones in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = Due> {
         let near = self.near_numbers().flat_map(|number| {
             let begin = self.begin(number);

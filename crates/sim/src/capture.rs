@@ -1,4 +1,4 @@
-//! Taps: what passes on chosen links, and what is dropped, written to a pcapng file.
+//! Taps: packets on chosen links, and drops, written to a pcapng file.
 
 use crate::link::LinkId;
 use crate::record::{DropPlace, Interest, Observer};
@@ -21,7 +21,7 @@ pub enum LinkEnd {
 /// Writes the packets of its taps to a capture, one interface each. A packet dropped at a tapped
 /// place appears on an interface of its own, with the reason as its comment.
 ///
-/// An observer cannot fail: the first error is kept, nothing is written after it, and [`Capture::finish`] tells.
+/// An observer cannot fail: the first error is kept, nothing is written after it, and [`Capture::finish`] returns it.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,
@@ -37,7 +37,7 @@ enum TapPoint {
     Drops(DropPlace),
 }
 
-/// A tap; the file learns of its interface at the first packet, which shows its link type.
+/// A tap; its interface is written to the file at the first packet, which shows its link type.
 #[derive(Debug)]
 struct Tap {
     name: String,
@@ -65,7 +65,7 @@ impl<W: Write> Capture<W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// The first error there was. The file is whole up to the packet before it.
+    /// The first error. The file is complete up to the packet before it.
     pub fn finish(self) -> io::Result<W> {
         match self.error {
             Some(error) => Err(error),

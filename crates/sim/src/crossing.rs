@@ -1,14 +1,14 @@
-//! Packets that go over from one partition to another.
+//! Packets that cross from one partition to another.
 
 use crate::due::Due;
 use datapath::packet::Packet;
 
-/// Packets and their arrivals, in order. Places of packets are used again: each is copied once on its
+/// Packets and their arrivals, in order. Slots are reused: each packet is copied once on its
 /// way in and once on its way out.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
     arrivals: Vec<Due>,
-    /// At least as many; what lies behind is of no use.
+    /// At least as many as arrivals; further slots are unused.
     packets: Vec<Packet>,
 }
 

@@ -1,8 +1,8 @@
-//! A world divided among threads: which part has what, and what it is called there.
+//! A world divided among threads: which partition has which nodes and links, and their numbers there.
 //!
 //! A partition numbers its nodes, links and applications from zero, in the order that they have in
-//! the whole world: what happens at one time keeps its order. A link that ends in another
-//! partition has a number there, too, by which what arrives from it is put in order. A world that is
+//! the whole world, so simultaneous events keep their order. A link that ends in another
+//! partition has a number there, too, by which its arrivals are ordered. A world that is
 //! not divided is one partition, whose numbers are those of the world.
 
 use crate::calendar::Calendar;
@@ -17,14 +17,14 @@ use crate::state::{AppState, NO_LINK, NodeState};
 use apps::NO_APP;
 use core::mem::take;
 
-/// A partition and what works it off: what one thread does.
+/// A partition with its epochs: the work of one thread.
 #[repr(align(128))]
 pub(crate) struct Shard {
     pub part: Partition,
     pub epoch: Epoch,
 }
 
-/// What a partition's numbers are in the whole world. Empty if they are the same.
+/// Global numbers of what a partition has, by its own numbers. Empty if they are the same.
 #[derive(Debug, Default)]
 pub(crate) struct GlobalIds {
     nodes: Vec<u32>,
@@ -39,14 +39,14 @@ pub(crate) struct Slot {
     pub index: u32,
 }
 
-/// Where everything is. Empty if the world is not divided.
+/// The partition and number of everything. Empty if the world is not divided.
 #[derive(Debug, Default)]
 pub(crate) struct Division {
     nodes: Vec<Slot>,
     /// Where each link begins, and where it ends.
     pub links: Vec<[Slot; 2]>,
     apps: Vec<Slot>,
-    /// Epochs that what crosses from one partition to another takes at least.
+    /// The least number of epochs that a packet takes from one partition to another.
     pub epochs_ahead: u64,
 }
 
@@ -126,7 +126,7 @@ impl Division {
 }
 
 impl NodeState {
-    /// What it refers to gets other numbers.
+    /// Changes the numbers that it refers to.
     fn renumber(&mut self, link: impl Fn(LinkId) -> LinkId, app: impl Fn(u32) -> u32) {
         let links = self.links.iter_mut().filter(|id| **id != NO_LINK);
         links.for_each(|id| *id = link(*id));
@@ -135,7 +135,7 @@ impl NodeState {
     }
 }
 
-/// What held a partition that is no more: memory new to the process costs more than to move what is in it.
+/// Memory of a partition that is no more: memory new to the process costs more than moving its contents.
 pub(crate) type Recycled = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
 
 impl Partition {
@@ -193,7 +193,7 @@ pub(crate) fn split(whole: Shard, groups: &Groups, parts: &[u32]) -> (Vec<Shard>
     (all.into_iter().map(share).collect(), division)
 }
 
-/// Puts a link where it begins, and something in its place where it ends.
+/// Puts a link into the partition where it begins, and a stand-in where it ends.
 fn place_link(all: &mut [Partition], nodes: &[Slot], name: u32, mut link: Link) -> [Slot; 2] {
     let (from, to) = (nodes[link.from.0.0 as usize], nodes[link.to.0.0 as usize]);
     let mut add = |part: usize, link: Link| {
@@ -217,8 +217,8 @@ fn place_link(all: &mut [Partition], nodes: &[Slot], name: u32, mut link: Link) 
     [here, there]
 }
 
-/// What is due in a partition, and what is to be heard there, is so where its node has gone, by the
-/// numbers that nodes and events have there. Packets of the first stay where they are if it is to have the pool.
+/// Moves the events and pending notifications of a partition to those that have their nodes now, with the
+/// numbers that nodes and events have there. Packets of the first stay in place if it keeps the pool.
 fn hand_over(
     from: &mut Partition,
     all: &mut [Partition],

@@ -1,4 +1,4 @@
-//! What is due: something that a node, a link or an application will do, in few bytes.
+//! Scheduled events of a node, a link or an application, in few bytes.
 
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{LinkId, NodeId};
@@ -6,7 +6,7 @@ use crate::pool::PacketId;
 use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 
-/// Something that a node will do.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     /// When.
@@ -24,20 +24,20 @@ pub(crate) struct Entry {
     second: u64,
 }
 
-/// What happens, and to whom. Whatever an arrival needs is here, so that nobody has to look at the link.
+/// The event and its node. Everything needed for an arrival is here, so that the link need not be read.
 #[derive(Clone, Copy, Debug)]
 struct EventData {
     /// Which event.
     first: EventId,
-    /// From the top: the node (22 bits); the port at which something arrives (16 bits); whether it has been
-    /// damaged (1 bit); the number of the packet that arrives, or of what became ready.
+    /// From the top: the node (22 bits); the port of the arrival (16 bits); whether the packet has been
+    /// damaged (1 bit); the number of the arriving packet, or of the notification.
     second: u64,
 }
 
 const PORT_BITS: u32 = 16;
-/// Bits of the number of a packet, or of what became ready.
+/// Bits of the number of a packet, or of a notification.
 pub(crate) const NUMBER_BITS: u32 = u64::BITS - INDEX_BITS - PORT_BITS - 1;
-/// What arrives has been damaged on the way.
+/// The arriving packet has been damaged on the link.
 const DAMAGED: u64 = 1 << NUMBER_BITS;
 const NUMBER: u64 = DAMAGED - 1;
 
@@ -70,7 +70,7 @@ impl EventData {
 }
 
 impl Due {
-    /// An event of `node` in which nothing arrives.
+    /// An event of `node` other than an arrival.
     #[inline]
     pub fn event(at: Instant, id: EventId, node: NodeId) -> Self {
         Self { at, what: EventData::new(id, (node, Port(0)), 0) }
@@ -142,8 +142,8 @@ impl Due {
 }
 
 impl Entry {
-    /// An application hears that something has become ready: before all else at that time. `number`
-    /// is that of what became ready.
+    /// The notification of a ready socket, before all other events of that time. `number`
+    /// is that of the notification.
     #[inline]
     pub fn notification(after_ns: u32, node: NodeId, number: u32) -> Self {
         let due = Due {
@@ -206,7 +206,7 @@ impl Entry {
         (self.key >> 32) as u32
     }
 
-    /// What entries are ordered by: when, from bit 32 on, then which event. Those that are equal in this
+    /// The sort key: the time from bit 32 on, then the event. Entries with equal keys
     /// keep their order.
     #[inline]
     pub fn key(&self) -> u64 {

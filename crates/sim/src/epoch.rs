@@ -1,11 +1,11 @@
-//! How time goes on: epoch by epoch, and in an epoch group by group.
+//! The event loop: epoch by epoch, and in an epoch group by group.
 //!
-//! An epoch is as long as the shortest delay between groups of nodes (`crate::groups`), so within it groups do not
-//! hear of each other, and each may do all that it has to do there before the next one begins (conservative
+//! An epoch is as long as the shortest delay between groups of nodes (`crate::groups`). So groups cannot affect each
+//! other within it, and each may process all its events before the next one begins (conservative
 //! synchronisation; K. M. Chandy, J. Misra, "Distributed simulation", IEEE TSE 5(5), 1979). The events of a group keep
-//! their order, and nothing that can be seen depends on the order between groups: the results are those of one event
-//! after the other. What is gained is that a node, and the code that it needs, comes to the caches once an epoch, and
-//! that what comes next is known far ahead.
+//! their order, and no result depends on the order between groups: results are those of processing event by
+//! event. The gain is that a node, and the code that it needs, are brought into the caches once an epoch, and
+//! that the next events are known far ahead.
 
 use crate::due::{Entry, NUMBER_BITS};
 use crate::event::EventId;
@@ -19,24 +19,24 @@ use std::cmp::Reverse;
 
 pub use crate::groups::Grouping;
 
-/// What the work of an epoch needs.
+/// Working memory for the events of an epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Epoch {
     pub groups: Groups,
-    /// What is to be done, in the order in which it came to be.
+    /// The entries of the epoch, as the calendar gives them.
     entries: Vec<Entry>,
     /// The same, group by group.
     sorted: Vec<Entry>,
-    /// Where the entries of each group begin there, and where the last ones end.
+    /// Where the entries of each group begin there, and where the last group ends.
     runs: Vec<u32>,
     /// How many entries there are up to each group, while they are sorted.
     counts: Vec<u32>,
-    /// Readiness that applications hear of in this epoch.
+    /// Readiness of which applications are notified in this epoch.
     notified: Vec<Ready>,
     sorter: Sorter<Entry>,
 }
 
-/// A group has this many entries, or more groups than that have none, before entries are sorted by counting.
+/// Entries are sorted by counting, unless there are more than this many groups for each entry.
 const GROUPS_PER_ENTRY: usize = 8;
 
 impl Epoch {
@@ -44,7 +44,7 @@ impl Epoch {
         Self { groups, ..Self::default() }
     }
 
-    /// Works off what is due from `done` on and before `end`, and gives in how many epochs that was.
+    /// Processes what is due from `done` on and before `end`; returns the number of epochs.
     pub fn run_span(&mut self, part: &mut Partition, (mut done, end): (Instant, Instant)) -> u64 {
         let mut epochs = 0;
         while let Some(number) = part.next_epoch()
@@ -54,13 +54,13 @@ impl Epoch {
             self.run(part, number, done);
             epochs += 1;
         }
-        // Whoever had nothing to do is where the others are.
+        // Nodes without events have the time of the others, too.
         part.calendar.advance(part.calendar.number(end));
         part.now = Instant::from_nanos(end.as_nanos() - 1);
         epochs
     }
 
-    /// Works off what is due in epoch `number` before `end`.
+    /// Processes what is due in epoch `number` before `end`.
     fn run(&mut self, part: &mut Partition, number: u64, end: Instant) {
         part.begin = part.calendar.begin(number);
         part.end = end;
@@ -73,7 +73,7 @@ impl Epoch {
         part.end = Instant::ZERO;
     }
 
-    /// Who hears of something in this epoch has entries for it, too.
+    /// Adds entries for the notifications of this epoch.
     fn take_pending(&mut self, part: &mut Partition, end: Instant) {
         self.notified.clear();
         if part.pending.is_empty() || part.pending_at >= end {
@@ -126,7 +126,7 @@ impl Epoch {
             sum += *count;
             *count = sum;
         }
-        // What was there before is written over.
+        // The old contents are overwritten.
         sorted.resize(entries.len(), entries[0]);
         for entry in entries.drain(..) {
             let place = &mut counts[group(groups, &entry) as usize];
@@ -143,13 +143,13 @@ impl Epoch {
         }
     }
 
-    /// Lets each group do what it has to do.
+    /// Processes the entries of each group.
     fn run_groups(&mut self, part: &mut Partition) {
         let asks = part.exceeds_caches() && self.groups.are_single();
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
             let entries = &mut self.sorted[range.clone()];
-            // Most lists are in order already; those of a router are made of many that are.
+            // Most lists are in order already; that of a router consists of many ordered ones.
             if !entries.is_sorted_by_key(Entry::key) {
                 self.sorter.sort(entries, Entry::key);
             }
@@ -164,7 +164,7 @@ impl Epoch {
 }
 
 impl Partition {
-    /// Lets one group do the entries of this range and what follows from them.
+    /// Processes one group: the entries of this range and what they cause within the epoch.
     fn run_group(
         &mut self,
         sorted: &[Entry],
@@ -224,5 +224,5 @@ impl Partition {
     }
 }
 
-/// The key of nothing.
+/// The key of no entry: behind all others.
 const NEVER: u64 = u64::MAX;

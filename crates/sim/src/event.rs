@@ -1,14 +1,14 @@
-//! What happens, and the order of what happens at one instant.
+//! Events, and the order of simultaneous events.
 //!
-//! Events are totally ordered by (time, kind, index), so that what happens never depends on
+//! Events are totally ordered by (time, kind, index), so that the order never depends on
 //! history. At one instant the kinds follow each other as [`Kind`] lists them: first links go up or
 //! down, then transmissions end (room before new work), then packets arrive, then nodes wake for
 //! their timers (an ACK that arrives at the very moment of a timeout wins), then applications
-//! start, stop, wake and, on slow machines, hear of what became ready. Within a kind the lower index
+//! start, stop, wake and, on slow machines, are notified of ready sockets. Within a kind the lower index
 //! comes first: links, nodes and applications are numbered in the order in which they were made.
 //! Packets on one link that arrive at the same instant keep the order in which they were sent.
 
-/// What an event is about, in the order of equals.
+/// The kind of an event, in the order of simultaneous events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Stop,
     /// An application asked to be called.
     Timer,
-    /// Applications of a slow machine hear what became ready.
+    /// Applications of a slow machine are notified of ready sockets.
     Late,
 }
 
@@ -42,8 +42,8 @@ const KINDS: [Kind; 8] = [
     Kind::Late,
 ];
 
-/// What events of one instant are ordered by: kind, then index, which says to whom it happens. It
-/// numbers a link, a node, an application or a command.
+/// The order of simultaneous events: kind, then index. The index is the number of the link, node,
+/// application or command concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventId(u32);
 
@@ -58,7 +58,7 @@ const _: () = {
     }
 };
 
-/// The index of what is added as number `count` of its kind.
+/// The index of a link, node or application that is added as number `count`.
 pub(crate) fn new_index(count: usize) -> u32 {
     assert!(
         count >> INDEX_BITS == 0,
@@ -68,8 +68,8 @@ pub(crate) fn new_index(count: usize) -> u32 {
 }
 
 impl EventId {
-    /// No event of a node, a link or an application has this one: applications that hear what became
-    /// ready come before all else.
+    /// No event of a node, a link or an application has this one: notifications of ready sockets
+    /// come before all other events.
     pub const NOTIFICATION: Self = Self(0);
 
     #[inline]
@@ -77,7 +77,7 @@ impl EventId {
         Self((kind as u32) << INDEX_BITS | index)
     }
 
-    /// The one of this [`number`](Self::number).
+    /// The inverse of [`number`](Self::number).
     #[inline]
     pub fn of_number(number: u32) -> Self {
         Self(number)
@@ -89,13 +89,13 @@ impl EventId {
         self.0
     }
 
-    /// What the event is about.
+    /// The kind of the event.
     #[inline]
     pub fn kind(self) -> Kind {
         KINDS[(self.0 >> INDEX_BITS & 7) as usize]
     }
 
-    /// To whom it happens.
+    /// The number of the link, node, application or command.
     #[inline]
     pub fn index(self) -> u32 {
         self.0 & ((1 << INDEX_BITS) - 1)

@@ -1,14 +1,14 @@
-//! Which nodes are worked off together, in the order of time, and how long epochs are.
+//! Groups of nodes whose events are processed together in the order of time, and the length of epochs.
 //!
 //! What one node does reaches another after the delay of a link at the earliest. Nodes joined by links shorter than an
-//! epoch hear of each other within it, so they are one group. Groups do not hear of each other within an epoch, which
+//! epoch can affect each other within it, so they are one group. Groups cannot affect each other within an epoch, which
 //! is as long as the shortest delay between them, their look-ahead.
 
 use crate::balance::Balance;
 use crate::link::{Link, NodeId};
 use datapath::units::Duration;
 
-/// How nodes are grouped. The results are the same.
+/// How nodes are grouped. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Grouping {
     /// All nodes are one group: one event after the other.
@@ -123,12 +123,12 @@ pub(crate) struct Chooser {
     parallel: bool,
     /// The different delays of links, shortest first, without zero.
     delays: Vec<Duration>,
-    /// Links shorter than that of this place join nodes; behind the last, all do.
+    /// Links shorter than the delay at this index join nodes; past the end, all do.
     place: usize,
-    /// Epochs in which something happened since the last choice, and how much did.
+    /// Epochs with events since the last choice, and the number of these events.
     epochs: u64,
     events: u64,
-    /// How much did, per epoch, before that.
+    /// Events per epoch before that.
     pub usual: u64,
     /// Epochs to look at before the next choice.
     patience: u64,
@@ -166,7 +166,7 @@ impl Chooser {
         }
     }
 
-    /// Which delays join nodes: shorter ones than this.
+    /// Nodes joined by links with less delay than this are grouped.
     pub fn join(&self) -> Option<Duration> {
         let joins_all = self.grouping == Grouping::One;
         self.delays.get(self.place).copied().filter(|_| !joins_all)
@@ -199,7 +199,7 @@ impl Chooser {
         self.delays.get(place).map_or(WIDTH_OF_ONE, |delay| delay.as_nanos().min(WIDTH_MAX))
     }
 
-    /// How many events the epochs of this place would hold, as far as one can tell.
+    /// An estimate of the events per epoch, if the delay at this index joined nodes.
     fn held(&self, place: usize) -> u64 {
         let held = u128::from(self.usual) * u128::from(self.width(place));
         (held / u128::from(self.width(self.place))) as u64
@@ -214,7 +214,7 @@ impl Chooser {
         self.usual = self.held(best.0);
         (self.place, self.parallel) = best;
         if changes {
-            // Who cannot decide is asked less and less often.
+            // While the choice is unclear, it is made less and less often.
             self.patience = (self.patience * 2).min(1 << 20);
         }
         changes

@@ -1,4 +1,4 @@
-//! What goes wrong on a link: rules, and chance.
+//! Impairments of a link: by rules, and by chance.
 
 use crate::loss::{Guest, GuestLoss};
 use crate::rules::{RuleVerdict, Rules};
@@ -32,20 +32,20 @@ pub struct Chances {
     pub jitter_reorders: bool,
 }
 
-/// All that goes wrong on one direction of a wire.
+/// All impairments of one direction of a wire.
 #[derive(Debug)]
 pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
     rng: Rng,
     guest: Option<Guest>,
-    /// What jitter is made of, where it is correlated.
+    /// The state of correlated jitter.
     jitter: Correlated,
     /// The latest arrival so far of a packet that kept the order.
     latest: Instant,
 }
 
-/// What becomes of a packet that would arrive at a certain time.
+/// What happens to a packet that would arrive at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Lost,
@@ -53,14 +53,14 @@ pub(crate) enum Delivery {
 }
 
 impl Chances {
-    /// True if nothing is left to chance.
+    /// True if there are no random impairments.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Impairments {
-    /// The random stream of a link is its own: adding one does not change another's luck.
+    /// Each link has its own random stream: adding one does not change what another draws.
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
         let jitter = Correlated::new(chances.jitter_correlation);
@@ -68,7 +68,7 @@ impl Impairments {
         Self { rules, chances, rng, guest, jitter, latest: Instant::ZERO }
     }
 
-    /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.
+    /// Ends all impairments. Packets on the link stay there, and later ones do not overtake them.
     pub fn end(&mut self) {
         self.rules = Rules::default();
         self.chances = Chances::default();
@@ -107,7 +107,7 @@ impl Impairments {
     fn jittered(&mut self, at: Instant) -> Instant {
         let Chances { jitter, jitter_correlation, jitter_reorders, .. } = self.chances;
         if jitter == Duration::ZERO {
-            // Behind those that were late when there was jitter.
+            // Behind packets that were late when there was jitter.
             return at.max(self.latest);
         }
         let parts = jitter.as_nanos() + 1;

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
 //! | [`world`] | nodes, links and applications in virtual time |
-//! | [`epoch`] | how time goes on: epoch by epoch, group by group |
-//! | [`border`] | nodes that are elsewhere: what is handed out and in |
-//! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
-//! | [`schedule`] | links that change by a plan |
+//! | [`epoch`] | the event loop: epoch by epoch, group by group |
+//! | [`border`] | nodes outside the simulation: packets handed out and in |
+//! | [`link`] | one direction of a wire: rate, delay, impairments |
+//! | [`schedule`] | links whose rate and delay change by a schedule |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
-//! | [`loss`] | which packets a link loses, by a library user's model |
-//! | [`wording`] | what a library user has named, made from the words of a file |
-//! | [`capture`] | what passes on chosen links, written to a pcapng file |
-//! | [`record`] | what is written down: counters, drops, fingerprints |
+//! | [`loss`] | a library user's own loss models |
+//! | [`wording`] | a library user's own models, made from the words of a file |
+//! | [`capture`] | packets on chosen links, written to a pcapng file |
+//! | [`record`] | observers: drops, traces, fingerprints |
 //!
 //! The same world with the same seed gives the same packets at the same nanoseconds, on every
 //! machine, in debug and in release.

@@ -2,7 +2,7 @@
 //!
 //! A packet is put on the link when its node sends it. It occupies the link until its last bit
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
-//! later: what is on the way waits in the calendar. What a link without a rate takes leaves at once.
+//! later; until then it waits in the calendar. On a link without a rate packets leave at once.
 
 use crate::impairment::{Delivery, Impairments};
 use crate::record::Watchers;
@@ -25,7 +25,7 @@ pub struct LinkId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
-/// What one direction of a wire is made with.
+/// The configuration of one direction of a wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Serialisation rate; `None` takes no time.
@@ -39,14 +39,14 @@ pub struct LinkConfig {
     pub ring: u32,
     /// Chances of impairments on the way.
     pub chances: Chances,
-    /// Rules of impairments on the way, asked before the chances, at the time when the last bit of a packet has left.
+    /// Rules of impairments, applied before the chances, at the time when the last bit of a packet has left.
     pub rules: Vec<Rule>,
-    /// The direction of this link in the words of the rules.
+    /// The direction of this link in the sense of the rules.
     pub direction: Direction,
     /// The device segments super-packets and puts their segments on the wire one by one, as a network
     /// card does; otherwise they cross whole, as between two veth.
     pub segments_super_packets: bool,
-    /// Both ends are in one kernel (veth): the hash that a packet's sender has drawn goes along. A
+    /// Both ends are in one kernel (veth): the hash that a packet's socket has drawn goes along. A
     /// wire carries bytes only.
     pub veth: bool,
 }
@@ -83,9 +83,9 @@ pub struct Link {
     /// The receiving end, in the numbers of the partition; an index in its `away` if it is in another one.
     pub(crate) far: (NodeId, Port),
     impairments: Option<Box<Impairments>>,
-    /// It changes. Its rate is none then, or its delay the least that there will be.
+    /// Its schedule, if it changes. Then its rate is none, or its delay the least in the schedule.
     place: Option<Box<ScheduleCursor>>,
-    /// Who sees what is put on it.
+    /// Watchers of packets put on it.
     pub(crate) watchers: Option<Box<Watchers>>,
     veth: bool,
     pub(crate) up: bool,
@@ -93,7 +93,7 @@ pub struct Link {
     pub(crate) segments_super_packets: bool,
     /// The sending end, in the numbers of the partition.
     pub(crate) near: (NodeId, Port),
-    /// When what waits in the ring to be serialised will have left.
+    /// When the packets that wait in the ring will have left.
     ring: VecDeque<Instant>,
     /// The sending end.
     pub from: (NodeId, Port),
@@ -101,7 +101,7 @@ pub struct Link {
     pub to: (NodeId, Port),
 }
 
-/// What a packet put on a link makes necessary.
+/// The result of putting a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     /// An event for the end of the transmission.
@@ -110,7 +110,7 @@ pub(crate) struct Transmission {
     pub at_once: bool,
     /// When its last bit leaves.
     pub leaves: Instant,
-    /// Where it arrives, how long that takes from then on, and whether something may happen on the way.
+    /// Where it arrives, how long that takes from then on, and whether impairments are possible.
     pub way: ((NodeId, Port), Duration, bool),
 }
 
@@ -136,7 +136,7 @@ impl LinkConfig {
         Self { rate: Some(rate), delay, ..Self::default() }
     }
 
-    /// A link that only takes time.
+    /// A link with a delay only.
     pub fn delay(delay: Duration) -> Self {
         Self { delay, ..Self::default() }
     }
@@ -160,7 +160,7 @@ impl Link {
             busy_until: Instant::ZERO,
             rate: if paced { None } else { config.rate },
             latest: (0, Duration::ZERO),
-            // Epochs are as long as the shortest delay that there will be.
+            // Epochs are as long as the shortest delay in the schedule.
             delay: schedule.and_then(|schedule| schedule.least_delay()).unwrap_or(config.delay),
             place: schedule.map(|schedule| Box::new(ScheduleCursor::new(Arc::clone(schedule)))),
             watchers: None,
@@ -179,7 +179,7 @@ impl Link {
         }
     }
 
-    /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
+    /// Takes a segment of a super-packet that is not the last: its departure is not reported.
     pub(crate) fn transmit_segment(&mut self, now: Instant, packet: &mut Packet) -> Transmission {
         let size = self.count(packet);
         let leaves = self.leaves_at(now, size);
@@ -229,8 +229,8 @@ impl Link {
         self.busy_until
     }
 
-    /// Takes a packet from the node at the sending end. `credit_at` is asked whether it is enough
-    /// to tell the node now when the packet will have left; else there is an event at that time.
+    /// Takes a packet from the node at the sending end. `credit_at` tells the node now when the packet
+    /// will have left; if it returns false, there is an event at that time.
     #[inline]
     pub(crate) fn transmit(
         &mut self,
@@ -257,13 +257,13 @@ impl Link {
         Transmission { sent, at_once, leaves, way: (self.far, self.delay, self.is_impaired()) }
     }
 
-    /// Whether something may happen on the way.
+    /// Whether impairments are possible.
     #[inline]
     pub(crate) fn is_impaired(&self) -> bool {
         self.impairments.is_some()
     }
 
-    /// What becomes of a packet on the way whose last bit leaves at `leaves`.
+    /// What happens to a packet whose last bit leaves at `leaves`.
     pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Delivery {
         let impairments = self.impairments.as_mut().expect("asked before");
         let schedule = self.place.as_ref().map(|place| &place.schedule);
@@ -281,7 +281,7 @@ impl Link {
         fate
     }
 
-    /// Whether a packet has left by `now`, one at a time.
+    /// Whether another packet has left by `now`; counts it.
     #[inline]
     pub(crate) fn take_sent(&mut self, now: Instant) -> bool {
         if self.leaving_at > now {
@@ -297,13 +297,13 @@ impl Link {
         (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
     }
 
-    /// The propagation delay; of a link that changes the shortest that there will be.
+    /// The propagation delay; with a schedule the shortest in it.
     #[inline]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// How many bytes the link could have carried by `now`, if it takes time for them.
+    /// How many bytes the link could have carried by `now`, if it has a rate.
     pub fn capacity_by(&self, now: Instant) -> Option<u64> {
         let Some(rate) = self.rate else {
             return self.place.as_ref().and_then(|place| place.schedule.capacity_by(now));
@@ -313,7 +313,7 @@ impl Link {
         Some(bytes as u64)
     }
 
-    /// How many bytes have left by `now`, the sent part of what is being serialised among them.
+    /// How many bytes have left by `now`, including the sent part of the packet being serialised.
     pub fn bytes_left_by(&self, now: Instant) -> u64 {
         let unsent = self.capacity_by(self.busy_until).zip(self.capacity_by(now));
         let unsent = unsent.map_or(0, |(later, now)| later.saturating_sub(now));
@@ -325,7 +325,7 @@ impl Link {
         self.rate
     }
 
-    /// Changes the serialisation rate for packets to come; of a link with a schedule, nothing.
+    /// Changes the serialisation rate for later packets; a link with a schedule stays as it is.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         if self.place.as_ref().is_some_and(|place| place.schedule.paces()) {
             return;
@@ -334,7 +334,7 @@ impl Link {
         self.latest = (0, Duration::ZERO);
     }
 
-    /// Ends what goes wrong on the link: packets to come meet neither rules nor chances.
+    /// Ends impairments: later packets meet neither rules nor chances.
     pub fn end_impairments(&mut self) {
         if let Some(impairments) = &mut self.impairments {
             impairments.end();

@@ -1,5 +1,5 @@
-//! What observers are to see: written down where it happens, shown at the end of an epoch in the
-//! order in which events one after the other would have brought it about.
+//! Records for observers: logged where they originate, shown at the end of an epoch in the
+//! order in which sequential processing of all events would have made them.
 
 use crate::divide::GlobalIds;
 use crate::event::EventId;
@@ -21,13 +21,13 @@ pub(crate) struct Stamp {
 
 /// The place of an event among those of its time.
 ///
-/// Of the events that are there, the first by kind and index happens. One that another brings about
-/// at the same time, in the same group, may come before that one by its kind, but happens after it: it
-/// has the same rank, and a group's events stay in the order in which they happened.
+/// Of the pending events, the first by kind and index is processed. An event that another one causes
+/// at the same time, in the same group, may precede that one by its kind, but is processed after it: it
+/// gets the same rank, and a group's records stay in the order in which they were made.
 ///
-/// Applications that hear what became ready come first. Among them, those come first whose readiness
-/// came first: it was brought about a nanosecond before, by an event or by an application that had
-/// heard of something itself. So whoever ends the longer chain of hearing comes first, and of equal
+/// Notifications of applications come first. Among them, the order is that in which sockets became
+/// ready a nanosecond before, because of an event or of an application that had itself
+/// been notified. So the end of the longer chain of notifications comes first, and of equal
 /// chains the one that began with the earlier event. A chain goes through one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
@@ -37,11 +37,11 @@ pub(crate) struct Rank {
     id: u64,
 }
 
-/// In place of an event's number: what is done from outside, after all events of its time.
+/// In place of an event's number: changes from outside, after all events of their time.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 impl Rank {
-    /// None comes before this one.
+    /// The first of all.
     pub const FIRST: Self = Self { shorter: 0, id: 0 };
 
     /// That of event number `id` in run number `run`.
@@ -59,13 +59,13 @@ impl Rank {
         }
     }
 
-    /// That of whoever hears what became ready in this turn.
+    /// The rank of notifications of what became ready at this rank.
     #[inline]
     pub fn of_notification(self) -> Self {
         Self { shorter: self.shorter.saturating_sub(1), id: self.id }
     }
 
-    /// The same with its event numbered anew. What comes from outside is no event.
+    /// The same with its event renumbered. Changes from outside are no events.
     pub fn renumbered(self, number: impl FnOnce(EventId) -> EventId) -> Self {
         let id = self.id as u32;
         if id == OUTSIDE {
@@ -76,26 +76,26 @@ impl Rank {
     }
 }
 
-/// Observers, each with what it has said that it wants to see.
+/// Observers, each with its interest.
 pub(crate) type Observers = [(Interest, Box<dyn Observer>)];
 
-/// What somebody wants to see, and what has been seen in the epoch.
+/// What any observer wants to see, and the records of the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// What somebody wants to see.
+    /// What any observer wants to see.
     pub interest: Interest,
-    /// By link: whether somebody wants to see its packets.
+    /// By link: whether any observer wants to see its packets.
     links: Vec<bool>,
     pub records: Records,
 }
 
-/// What has been seen.
+/// The records of an epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     seen: Vec<Entry>,
     packets: Vec<Packet>,
     events: Vec<Event>,
-    /// What has arrived, if somebody wants to know.
+    /// The fingerprint of arrivals, if any observer wants it.
     pub arrivals: Fingerprint,
     /// Time and place in `seen`, in the order in which it is shown.
     order: Vec<u64>,
@@ -120,7 +120,7 @@ enum EntryKind {
 }
 
 impl Log {
-    /// Notes what observers want to see of these `links`, whose numbers in the whole world `names` has.
+    /// Notes what observers want to see of these `links`; `names` has their global numbers.
     pub fn ask(&mut self, observers: &Observers, links: usize, names: &GlobalIds) {
         let all = observers.iter().map(|(interest, _)| *interest);
         self.interest = all.fold(Interest::NOTHING, Interest::or);
@@ -171,7 +171,7 @@ impl Records {
         self.seen.push(Entry { stamp, what });
     }
 
-    /// Shows everything in its order, and forgets it.
+    /// Shows all records in their order, and removes them.
     pub fn show(&mut self, observers: &mut Observers) {
         self.show_arrivals(observers);
         if self.seen.is_sorted_by_key(|seen| seen.stamp) {
@@ -201,7 +201,7 @@ impl Records {
         }
     }
 
-    /// Puts everything in order, and names it as the whole world does.
+    /// Sorts the records, and gives everything its global number.
     pub fn close(&mut self, names: &GlobalIds) {
         self.put_in_order();
         for Entry { stamp, what } in &mut self.seen {
@@ -223,7 +223,7 @@ impl Records {
         Some((place, self.seen[place].stamp))
     }
 
-    /// Shows what is in the records of several partitions in one order, and forgets it.
+    /// Shows the records of several partitions merged in one order, and removes them.
     pub fn show_all(all: &mut [impl DerefMut<Target = Self>], observers: &mut Observers) {
         for one in &mut *all {
             one.show_arrivals(observers);
@@ -252,7 +252,7 @@ impl Records {
         }
     }
 
-    /// Nodes have each written in order. What happened at one time is put in order apart.
+    /// Each node has logged in order. Records of one time are sorted separately.
     fn put_in_order(&mut self) {
         let Self { seen, order, sorter, .. } = self;
         let Some(first) = seen.iter().map(|seen| seen.stamp.at).min() else { return };

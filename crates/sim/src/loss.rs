@@ -1,4 +1,4 @@
-//! Loss models from outside: a library user's own, by name and behind one type.
+//! Loss models of a library user, by name and behind one type.
 
 use apps::wording::{Kind, Wording};
 use core::fmt;
@@ -16,7 +16,7 @@ pub trait LossModel: Send + Sync {
     fn boxed_clone(&self) -> Box<dyn LossModel>;
 }
 
-/// Loss models that a library user has named: how their words are read, and they are made.
+/// Loss models registered by a library user: how their words are parsed, and how they are made.
 pub type LossKind = Kind<dyn LossModel>;
 
 /// A model of a library user in the words of a link: fresh for each direction of each link.

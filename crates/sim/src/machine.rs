@@ -12,10 +12,10 @@ use std::cmp::Reverse;
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What is known of the machine.
+/// The state of the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    /// Its timers use the slack that they have.
+    /// Its timers use their slack.
     pub slack_is_used: bool,
     /// Its softirqs and programs, if they are played.
     pub softirqs: Option<Box<Softirqs>>,

@@ -1,5 +1,5 @@
-//! Nodes with the links that leave them and their applications: what happens to them, and what
-//! follows from it. When it happens is the affair of [`crate::epoch`].
+//! Nodes, the links that leave them and their applications, with the handlers of their events.
+//! [`crate::epoch`] decides when these are called.
 
 use crate::border::Border;
 use crate::calendar::Calendar;
@@ -31,46 +31,46 @@ const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 #[derive(Default)]
 pub(crate) struct Partition {
     pub now: Instant,
-    /// The place among the events of this time of the one that is happening.
+    /// The place of the current event among those of this time.
     pub rank: Rank,
-    /// The beginning of the epoch that is being worked off.
+    /// The beginning of the current epoch.
     pub begin: Instant,
-    /// Its end; time zero if none is.
+    /// Its end; time zero outside of epochs.
     pub end: Instant,
     /// The number of this run of the world.
     pub run: u32,
     pub calendar: Calendar,
-    /// What the nodes whose turn it is have set out to do in the epoch itself: by its key, then as it came.
+    /// What the current group has scheduled within the epoch itself: by key, then in the order of scheduling.
     pub own: BinaryHeap<Reverse<(u64, u64, Entry)>>,
-    /// How many of those there have been.
+    /// How many entries have been scheduled so.
     pub own_count: u64,
-    /// Readiness of this moment that no application has heard of yet.
+    /// Readiness of this moment of which no application has been notified yet.
     pub ready: Vec<Ready>,
-    /// Readiness that applications are hearing of.
+    /// Readiness of which applications are being notified.
     called: Vec<Ready>,
-    /// Readiness that applications hear of after the epoch, all at one time.
+    /// Readiness of which applications are notified after the epoch, all at one time.
     pub pending: Vec<Ready>,
     pub pending_at: Instant,
     pub nodes: Vec<NodeState>,
     pub links: Vec<Link>,
     pub pool: Pool,
-    /// A place in the pool for what a node is about to send.
+    /// A place in the pool for the packet that a node sends next.
     pub place: PacketId,
     /// Of partitions that this one was made of, or one that it is a part of.
     pub remains: Vec<Recycled>,
     pub apps: Vec<AppState>,
-    /// What is elsewhere, if anything is.
+    /// The border to nodes outside of the simulation, if there are any.
     pub border: Option<Box<Border>>,
-    /// Where packets go that leave for another partition.
+    /// The ends of links that lead to another partition.
     pub away: Vec<RemoteEnd>,
-    /// Those packets, by partition, and when the first of them arrives.
+    /// Packets for other partitions, by partition, and when the first of them arrives.
     pub out: Vec<Crossings>,
     pub out_at: Instant,
     /// What the numbers here are in the whole world.
     pub names: GlobalIds,
     pub log: Log,
     pub stats: WorldStats,
-    /// What arrives goes into the fingerprint; it is shown to somebody, or does not go to its node at once.
+    /// Arrivals go into the fingerprint; they are shown to observers, or do not go to their node at once.
     hashes_arrivals: bool,
     shows_arrivals: bool,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
@@ -91,7 +91,7 @@ pub(crate) struct RemoteEnd {
     pub to: (NodeId, Port),
 }
 
-/// From here on the number of a node is a place in [`Partition::away`].
+/// From here on the number of a node is an index in [`Partition::away`].
 pub(crate) const REMOTE: u32 = 1 << INDEX_BITS;
 
 /// A socket has become ready, and its application is to hear of it.
@@ -99,7 +99,7 @@ pub(crate) const REMOTE: u32 = 1 << INDEX_BITS;
 pub(crate) struct Ready {
     pub node: NodeId,
     pub socket: SocketReady,
-    /// The place of the hearing among what happens at its time.
+    /// The place of the notification among the events of its time.
     pub rank: Rank,
 }
 
@@ -118,7 +118,7 @@ impl Partition {
         }
     }
 
-    /// Something will happen to a node or on a link, in the epoch that is being worked off or later.
+    /// Schedules an event of a node or a link, in this epoch or later.
     #[inline]
     pub fn push(&mut self, due: Due) {
         if due.at < self.end {
@@ -138,27 +138,27 @@ impl Partition {
         self.calendar.push(arrival.with_packet(id));
     }
 
-    /// Something will happen to an application.
+    /// Schedules an event of an application.
     pub fn push_app(&mut self, at: Instant, kind: Kind, index: u32) {
         assert!(at >= self.now, "nothing can be scheduled for the past");
         let node = self.apps[index as usize].node;
         self.push(Due::event(at, EventId::new(kind, index), node));
     }
 
-    /// The place of what happens now among all events.
+    /// The place of the current event among all events.
     #[inline]
     pub fn stamp(&self) -> Stamp {
         Stamp { at: self.now, rank: self.rank }
     }
 
-    /// Applications hear what has become ready.
+    /// Notifies applications of sockets that have become ready.
     pub fn call_ready_apps(&mut self) {
-        // What they bring about themselves is the next moment's.
+        // What they make ready themselves belongs to the next moment.
         core::mem::swap(&mut self.ready, &mut self.called);
         for index in 0..self.called.len() {
             let ready = self.called[index];
             if self.apps_run_after > Duration::ZERO {
-                // Else all that happened at this time has come before.
+                // Otherwise all events of this time have come before.
                 self.rank = ready.rank;
             }
             self.notify_app(ready.node, ready.socket);
@@ -166,7 +166,7 @@ impl Partition {
         self.called.clear();
     }
 
-    /// An application hears that something has become ready, and what its node then has to say is heard.
+    /// Notifies an application of a ready socket, then polls its node.
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.program_ran = self.now;
         let owner = self.nodes[node.0 as usize].owner_of(ready.socket);
@@ -182,7 +182,7 @@ impl Partition {
         }
     }
 
-    /// Does what an entry says, which is due now.
+    /// Handles the event of an entry, which is due now.
     #[inline]
     pub fn handle(&mut self, entry: Entry) {
         let id = entry.id();
@@ -253,7 +253,7 @@ impl Partition {
         self.take_in(entry);
     }
 
-    /// Whether anybody sees what arrives is known from now on until the world has run.
+    /// Determines whether anybody sees arrivals; that holds until the world has run.
     pub fn note_who_sees(&mut self) {
         self.hashes_arrivals = self.log.interest.digests;
         self.shows_arrivals =
@@ -266,7 +266,7 @@ impl Partition {
         self.log.records.arrivals.note_arrival(self.now, link, self.pool.get(packet));
     }
 
-    /// Shows what arrives to those who want to see it; true if it goes no further than that.
+    /// Shows an arrival to those who want to see it; true if the packet goes no further than that.
     #[inline(never)]
     pub fn is_seen_only(&mut self, id: LinkId, packet: PacketId) -> bool {
         if self.hashes_arrivals {
@@ -278,13 +278,13 @@ impl Partition {
         self.is_handed_out(id, packet)
     }
 
-    /// The node takes a packet that has arrived.
+    /// Gives an arrived packet to its node.
     #[inline]
     pub fn take_in(&mut self, entry: Entry) {
         self.receive(entry.node(), entry.port(), entry.packet());
     }
 
-    /// A node gets a packet, and is heard if it may have something to say.
+    /// Gives a packet to its node, and polls the node if it may have something to say.
     #[inline]
     pub fn receive(&mut self, node: NodeId, port: Port, packet: PacketId) {
         let host = &mut self.nodes[node.0 as usize].host;
@@ -308,7 +308,7 @@ impl Partition {
 
     fn on_wake(&mut self, node: NodeId) {
         let state = &mut self.nodes[node.0 as usize];
-        // The entry of a time that something earlier has replaced is still there.
+        // The entry of a wake-up that an earlier one has replaced is still there.
         if state.wake == self.now {
             state.wake = Instant::FAR_FUTURE;
             self.count_event();
@@ -319,7 +319,7 @@ impl Partition {
         }
     }
 
-    /// Hears everything that a node has to say, then knows when it wants to be called: the law of the datapath.
+    /// Polls a node until it is idle, which gives the time of its next wake-up: the law of the datapath.
     #[inline(never)]
     pub fn pump(&mut self, node: NodeId) {
         let mut told = WithoutSending::default();
@@ -344,7 +344,7 @@ impl Partition {
         self.rest_until(node, until);
     }
 
-    /// The same where a node mostly has nothing to say.
+    /// The same for a node that mostly has nothing to say.
     #[inline]
     pub fn pump_unless_idle(&mut self, node: NodeId) {
         match self.nodes[node.0 as usize].host.idle_until(self.now) {
@@ -353,7 +353,7 @@ impl Partition {
         }
     }
 
-    /// A node has said all, and wants to be called at `until`.
+    /// A node is idle, and wants to be called at `until`.
     #[inline]
     fn rest_until(&mut self, node: NodeId, until: Instant) {
         let until = if self.one_machine { self.lax_wake(node, until) } else { until };
@@ -393,7 +393,7 @@ impl Partition {
         self.calendar.first().into_iter().chain(other).min()
     }
 
-    /// Counts an event; time has to go on in the end.
+    /// Counts an event; panics if virtual time stands still.
     #[inline]
     pub fn count_event(&mut self) {
         self.stats.events += 1;
@@ -433,7 +433,7 @@ impl Partition {
         self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
     }
 
-    /// What has become ready is heard later: nobody hears anything more at this time.
+    /// Notifications of what has become ready are scheduled for later: no more at this time.
     pub fn notify_later(&mut self) {
         if !self.ready.is_empty() {
             self.pending_at = self.now + APPS_RUN_AFTER;

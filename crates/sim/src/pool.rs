@@ -1,7 +1,7 @@
-//! Packets on their way: in one place, by number.
+//! A pool of packets in flight, by number.
 //!
-//! A packet is not moved from hop to hop. Routers that pass it straight on edit it where it
-//! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
+//! A packet is not moved from hop to hop. Routers that forward it at once edit it in
+//! place; only its number goes from one entry of the calendar to the next. Places are reused, the
 //! latest first, while they are still in the caches.
 
 use crate::due::NUMBER_BITS;
@@ -63,20 +63,20 @@ impl Pool {
         self.free.push(id.0);
     }
 
-    /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
+    /// The place is free again; the old packet may stay until the place is reused, but holds no frame.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
         release_frame(self.get_mut(id));
         self.give_back(id);
     }
 
-    /// All places are free, as what lay there has been moved; the first are taken first.
+    /// All places are free, as their packets have been moved; the first are taken first.
     pub fn clear(&mut self) {
         self.free.clear();
         self.free.extend((0..self.len() as u32).rev());
     }
 
-    /// How many packets there have been at a time.
+    /// The largest number of packets at a time so far.
     #[inline]
     pub fn len(&self) -> usize {
         self.places.len()
@@ -93,7 +93,7 @@ impl Pool {
     }
 }
 
-/// The frame of what lies in a place that is of no use any more is held no longer.
+/// Releases the frame of an old packet in a free place.
 #[inline]
 pub(crate) fn release_frame(place: &mut Packet) {
     if place.body.frame.is_some() {

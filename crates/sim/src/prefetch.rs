@@ -1,8 +1,8 @@
-//! What happens next in an epoch is known: what it will need is prefetched.
+//! Prefetching: the next events of an epoch are known, and so is the memory that they need.
 //!
-//! With ten thousand hosts, whatever the next packet needs has long left the caches, and each look
-//! at it would wait for memory. So a packet is prepared step by step while those before it arrive:
-//! first itself, then what its node keeps elsewhere, the way out, and what lies behind that.
+//! With ten thousand hosts, whatever the next packet needs has long left the caches, and each access
+//! would wait for memory. So prefetching goes step by step while earlier packets arrive:
+//! first the packet itself, then its node's other memory, then the output port, and what that refers to.
 
 use crate::due::Entry;
 use crate::link::NodeId;
@@ -18,11 +18,11 @@ const ROUTE: usize = 8;
 
 /// A host takes as much of the caches as this many packets.
 const PACKETS_PER_HOST: usize = 32;
-/// Up to this size (packets and hosts of a hundred flows) all stays in the nearer caches: prefetching would only cost.
+/// Up to this size (packets and hosts of a hundred flows) all stays in the caches: prefetching would only cost.
 pub(crate) const NEARBY: usize = 16384;
 
 impl Partition {
-    /// Whether what takes turns here is more than the caches nearby hold.
+    /// Whether packets and hosts exceed the caches.
     pub fn exceeds_caches(&self) -> bool {
         self.pool.len() + PACKETS_PER_HOST * self.nodes.len() > NEARBY
     }
@@ -41,7 +41,7 @@ impl Partition {
     #[inline(never)]
     fn prefetch_for_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
         let host = &self.nodes[router.0 as usize].host;
-        // What is another node's, or no packet, is rare, and asks for what nobody needs.
+        // Entries of another node, or without a packet, are rare; for them the prefetch is useless.
         let arrival = |ahead: usize| {
             let entry = sorted.get(next + ahead)?;
             Some((entry.port(), self.pool.get(entry.arriving()?)))
@@ -54,10 +54,10 @@ impl Partition {
         }
     }
 
-    /// Prefetches the hosts whose turn comes after run `run`, each of five steps for another one.
+    /// Prefetches the hosts that come after run `run`, each of five steps for another one.
     pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let entry = |ahead: usize| sorted.get(*runs.get(run + ahead)? as usize);
-        // Nothing of this one is looked at: it is not there yet.
+        // This one is not read: it is not in the caches yet.
         if let Some(entry) = entry(5) {
             self.prefetch_node(entry.node().0);
         }
@@ -94,7 +94,7 @@ impl Partition {
         }
     }
 
-    /// Prefetches what is looked at first of a node, if there is one.
+    /// Prefetches the first-used part of a node, if there is one.
     pub fn prefetch_node(&self, index: u32) {
         if let Some(node) = self.nodes.get(index as usize) {
             prefetch(&node.wake);

@@ -1,19 +1,19 @@
-//! Virtual time goes on: a world in which it stands still fails loudly instead of running for ever.
+//! Checks that virtual time advances: a world in which it stands still panics instead of running for ever.
 
 use crate::link::NodeId;
 use datapath::units::Instant;
 
-/// Packets in a row that a node may drop, and other things that it may tell, without sending any.
+/// How many packets in a row a node may drop, or other outputs it may give, without sending any.
 const TOLD_MOST: u32 = 1_000_000;
 /// Events that one moment may have; and as many again for each node, link and application.
 const EVENTS_PER_MOMENT: u64 = 100_000;
 
-/// How often a node was asked again since it last sent something.
+/// How often a node was polled again since it last sent something.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutSending(u32);
 
 impl WithoutSending {
-    /// It is asked once more.
+    /// It is polled once more.
     #[inline]
     pub fn count(&mut self, now: Instant, node: NodeId) {
         self.0 += 1;
@@ -21,7 +21,7 @@ impl WithoutSending {
     }
 }
 
-/// The moment that is being worked off.
+/// The current instant.
 #[derive(Debug, Default)]
 pub(crate) struct Moment {
     at: Instant,
@@ -42,7 +42,7 @@ impl Moment {
     }
 
     /// # Panics
-    /// There have been more events than so many participants can have in a moment.
+    /// There have been more events than so many participants can have in one instant.
     #[cold]
     pub fn check(&self, participants: usize) {
         let (at, events) = (self.at, self.events);

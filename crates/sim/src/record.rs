@@ -1,4 +1,4 @@
-//! What is written down about a run.
+//! Observers of a run, and its fingerprint.
 
 use crate::link::{LinkId, NodeId};
 use datapath::packet::{Network, Packet, SackBlock, Transport};
@@ -14,24 +14,24 @@ use std::rc::Rc;
 /// Where a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropPlace {
-    /// In a node: its queues, its network layer, its sockets.
+    /// In a node: in its queues, its network layer, its sockets.
     Node(NodeId),
-    /// On the way.
+    /// On a link.
     Link(LinkId),
 }
 
-/// What somebody wants to see. It is asked once, so that what nobody sees costs nothing.
+/// What an observer wants to see. It is read once, so that unwanted records cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Interest {
-    /// What is put on links.
+    /// Packets put on links.
     pub sent: bool,
-    /// What arrives.
+    /// Arrivals.
     pub delivered: bool,
-    /// What is dropped.
+    /// Drops.
     pub dropped: bool,
-    /// What nodes tell.
+    /// Events that nodes report.
     pub events: bool,
-    /// How much arrives, and a hash of all of it: no packet is kept for it.
+    /// The number of arrivals and a hash of them all: no packet is kept for it.
     pub digests: bool,
 }
 
@@ -43,7 +43,7 @@ impl Interest {
     pub const PACKETS: Self =
         Self { sent: true, delivered: true, dropped: true, events: true, digests: false };
 
-    /// What one of both wants to see.
+    /// What either of both wants to see.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             sent: self.sent | other.sent,
@@ -55,8 +55,8 @@ impl Interest {
     }
 }
 
-/// Sees what happens in a world, in the order in which it does. All methods do nothing unless
-/// replaced. It may be shown a little later than it happens, but before the world's run ends.
+/// Observes the events of a world in their order. All methods do nothing unless
+/// implemented. They may be called a little later than the event, but before the world's run ends.
 pub trait Observer {
     /// What it wants to see.
     fn interest(&self) -> Interest {
@@ -85,25 +85,25 @@ pub trait Observer {
         let _ = (now, place, reason, packet);
     }
 
-    /// A node told something.
+    /// A node reported an event.
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
         let _ = (now, node, event);
     }
 
-    /// So much has arrived since this was last told.
+    /// The arrivals since the last call.
     fn digested(&mut self, arrivals: Fingerprint) {
         let _ = arrivals;
     }
 }
 
-/// Sees what is put on one link, and nothing else. It is called by the thread that works off the
-/// sending node; [`World::watcher`](crate::world::World::watcher) shows it between runs.
+/// Observes packets put on one link, and nothing else. It is called by the thread that processes the
+/// sending node; [`World::watcher`](crate::world::World::watcher) gives access to it between runs.
 pub trait Watcher: Any + Send {
     /// A packet was put on the link.
     fn sent(&mut self, now: Instant, packet: &Packet);
 }
 
-/// All who watch a link.
+/// All watchers of a link.
 #[derive(Default)]
 pub(crate) struct Watchers(pub Vec<Box<dyn Watcher>>);
 
@@ -113,7 +113,7 @@ impl fmt::Debug for Watchers {
     }
 }
 
-/// Lets the caller keep a hand on an observer that the world also has.
+/// Lets the caller keep access to an observer that the world also has.
 impl<T: Observer> Observer for Rc<RefCell<T>> {
     fn interest(&self) -> Interest {
         self.borrow().interest()
@@ -147,8 +147,8 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
 /// A hash of everything that arrives anywhere, and when: two runs with the same fingerprint did the same.
 ///
 /// It is the sum of a hash of each arrival (its time, its link, its packet), so nodes and threads may
-/// each add up their own, and nothing has to be put in order. In which order packets arrived of which
-/// the times are equal is not in it by itself; it is in whatever follows from that.
+/// each add up their own, and nothing has to be sorted. The order of simultaneous arrivals
+/// is not in it by itself, but all its consequences are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The hash so far.
@@ -182,8 +182,8 @@ fn mix(hash: u64, value: u64) -> u64 {
     (hash.wrapping_mul(MULTIPLIER).rotate_left(29) ^ value).wrapping_mul(MULTIPLIER)
 }
 
-/// What a packet is, in one number, but for its SACK blocks: every part has an odd factor of its own, so
-/// that the products can be had side by side.
+/// A hash of a packet without its SACK blocks: every part has an odd factor of its own, so
+/// that the products can be computed in parallel.
 #[inline]
 fn digest(packet: &Packet) -> (u64, &[SackBlock]) {
     let part = |value: u64, number: u32| value.wrapping_mul(MULTIPLIER.rotate_left(2 * number) | 1);

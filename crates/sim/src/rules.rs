@@ -1,6 +1,6 @@
 //! Deterministic impairments on a link: rules that pick packets by number, by byte or by time.
 //!
-//! The words are those of the recorded transfers: `DIR MATCH ACTION` with DIR `f` or `r`; MATCH
+//! The syntax is that of the recorded transfers: `DIR MATCH ACTION` with DIR `f` or `r`; MATCH
 //! `data K` (the K-th packet with payload, retransmissions count too), `every N K` (the K-th and
 //! each N-th after it), `off X TX` (the TX-th packet that covers relative byte X, 0 being the
 //! first data byte), `ack K` and `ackevery N K` (the same for packets with neither payload nor
@@ -15,7 +15,7 @@ use datapath::packet::seq::Seq;
 use datapath::packet::{Memory, Packet, TcpFlags, Transport};
 use datapath::units::{Duration, Instant};
 
-/// The way of a packet, as seen from the host that connects.
+/// The direction of a packet, as seen from the host that connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// `f`: from the client.
@@ -24,7 +24,7 @@ pub enum Direction {
     Reverse,
 }
 
-/// Which packets a rule is about. Numbers begin with 1.
+/// Which packets a rule matches. Numbers begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// The `k`-th packet with payload.
@@ -72,7 +72,7 @@ pub enum Match {
     },
 }
 
-/// What becomes of a packet.
+/// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It is lost.
@@ -94,7 +94,7 @@ pub struct Rule {
     pub direction: Direction,
     /// Which of them.
     pub matches: Match,
-    /// What becomes of them.
+    /// What happens to them.
     pub action: Action,
 }
 
@@ -107,16 +107,16 @@ pub struct RuleError {
     pub what: String,
 }
 
-/// What the rules say about a packet.
+/// The decision of the rules about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleVerdict {
     /// It goes on.
     Pass,
     /// It is lost.
     Drop,
-    /// It goes on that much later.
+    /// It is delayed by so much.
     Delay(Duration),
-    /// It goes on, and so does a copy, that much later.
+    /// It goes on, and so does a copy, so much later.
     Duplicate(Duration),
 }
 
@@ -141,7 +141,7 @@ struct Counted {
     hits: u64,
 }
 
-/// What the rules look at.
+/// The fields that rules use.
 #[derive(Clone, Copy, Debug)]
 struct RuleInput {
     at: Instant,
@@ -154,7 +154,7 @@ struct RuleInput {
 
 /// Longer packets are written to pages (`packet_alloc_skb`).
 const PAGE: u32 = 4_096;
-/// What is left free before a packet (`LL_RESERVED_SPACE`).
+/// The headroom before a packet (`LL_RESERVED_SPACE`).
 const HEADROOM: u32 = 16;
 
 impl Rules {
@@ -175,7 +175,7 @@ impl Rules {
         self.list.iter().map(|counted| (counted.rule, counted.hits))
     }
 
-    /// Judges a packet that passes at `at`.
+    /// Decides about a packet that passes at `at`.
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> RuleVerdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
         let in_a_page = HEADROOM + packet.len() < PAGE;

@@ -21,14 +21,14 @@ impl World {
         while self.run_epoch(&mut done, end) {}
         self.set_now(self.now().max(end));
         self.begin_outside();
-        // Who looks at a node from outside sees it at this time.
+        // A node that is read from outside is seen at this time.
         for index in 0..self.node_count() as u32 {
             let at = self.division.node(NodeId(index));
             let part = &mut self.shares[at.part].part;
             part.prefetch_node(at.index + 8);
             part.pump_unless_idle(NodeId(at.index));
             if !self.division.is_empty() && !part.log.records.is_empty() {
-                // All have the same place among what happens: they are shown as they come.
+                // All have the same place in the order: they are shown as they come.
                 self.settle();
             }
         }
@@ -96,8 +96,8 @@ impl World {
         self.chooser.balance.divided(begun);
     }
 
-    /// Works off the next epoch in which something happens, up to `end`, from `done` on, before which
-    /// everything is done; false if there is none. Links go up or down between epochs.
+    /// Processes the next epoch that has events, up to `end`; everything before `done` has been processed.
+    /// False if there is none. Links go up or down between epochs.
     fn run_epoch(&mut self, done: &mut Instant, end: Instant) -> bool {
         let calendar = &self.shares[0].part.calendar;
         let command = self.due_commands.peek().map(|Reverse((at, _))| *at);
@@ -139,7 +139,7 @@ impl World {
         true
     }
 
-    /// A command is due, and nothing before it but what applications are to hear at that time.
+    /// A command is due, and nothing before it but notifications of applications at that time.
     fn run_command(&mut self) {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.set_now(at);
@@ -167,7 +167,7 @@ impl World {
             }
         }
         if !self.division.is_empty() {
-            // What is lost on the way has the same place among what happens as what its node drops.
+            // Packets lost on the link have the same place in the order as those that its node drops.
             self.settle();
         }
         let at = self.division.link(id);

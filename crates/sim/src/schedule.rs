@@ -1,7 +1,7 @@
-//! Links that change by a plan: rate and delay by the time, or opportunities to send.
+//! Links that change over time: rate and delay by a schedule, or opportunities to send.
 //!
-//! All is known beforehand, so a link needs no events for it: a packet asks when it is put on the
-//! link. What is being serialised keeps its end when the rate changes. A packet takes the delay of the
+//! All is known beforehand, so a link needs no events for it: the schedule is read when a packet is put on the
+//! link. A packet being serialised keeps its end when the rate changes. A packet takes the delay of the
 //! time at which its last bit leaves, so that one behind it may overtake it where the delay has become shorter.
 
 use datapath::units::{Duration, Instant, NANOS_PER_SEC, Rate};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pace: Speed,
-    /// From when on which delay.
+    /// Delays, and the times from which they hold.
     delays: Vec<(u64, Duration)>,
-    /// When the pace begins again, ns; [`NEVER`] if it does not.
+    /// When the rates are repeated, ns; [`NEVER`] if they are not.
     period: u64,
-    /// When the delays begin again.
+    /// When the delays are repeated.
     delay_period: u64,
 }
 
@@ -29,13 +29,13 @@ impl Default for Schedule {
     }
 }
 
-/// How fast a link is.
+/// The capacity of a link over time.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 enum Speed {
     /// As it is configured.
     #[default]
     Constant,
-    /// From when on which rate; and how many bits times ns per second it could carry until then.
+    /// Rates, and the times from which they hold; with the capacity so far, in bits times ns per second.
     Rates(Vec<(u64, Rate, u128)>),
     /// At each of these times a packet of [`OPPORTUNITY`] bytes may leave.
     Opportunities(Vec<u64>),
@@ -102,7 +102,7 @@ impl Schedule {
         Self { delays, delay_period: NEVER, ..self }
     }
 
-    /// True if it decides when packets leave.
+    /// True if it determines when packets leave.
     pub fn paces(&self) -> bool {
         self.pace != Speed::Constant
     }
@@ -125,20 +125,20 @@ impl Schedule {
         }
     }
 
-    /// How often the pace has begun anew at `now`, and how long it has run since then, in ns.
+    /// How often the rates have been repeated by `now`, and for how long since then, in ns.
     fn turn(&self, now: Instant) -> (u64, u64) {
         let nanos = (now - Instant::ZERO).as_nanos();
         (nanos / self.period, nanos % self.period)
     }
 
-    /// The delay of what leaves at `now`.
+    /// The delay of a packet that leaves at `now`.
     pub(crate) fn delay_at(&self, now: Instant) -> Duration {
         let nanos = (now - Instant::ZERO).as_nanos() % self.delay_period;
         let behind = self.delays.partition_point(|(at, _)| *at <= nanos);
         self.delays[behind - 1].1
     }
 
-    /// The rate of what begins at `now`, if there are rates.
+    /// The rate for a packet that begins at `now`, if there are rates.
     pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
         let Speed::Rates(steps) = &self.pace else { return None };
         let (_, nanos) = self.turn(now);
@@ -162,18 +162,18 @@ impl Schedule {
             }
             Speed::Opportunities(times) => {
                 let so_far = times.partition_point(|at| *at <= nanos) as u64;
-                // The last one of a turn comes at the beginning of the next.
+                // The last one of a period comes at the beginning of the next.
                 Some((turns * times.len() as u64 + so_far) * u64::from(OPPORTUNITY))
             }
         }
     }
 }
 
-/// Where a link is in its opportunities.
+/// The position of a link in its opportunities.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleCursor {
     pub schedule: Arc<Schedule>,
-    /// How often the schedule has begun anew, and the next opportunity.
+    /// How often the schedule has been repeated, and the next opportunity.
     turns: u64,
     next: usize,
     /// Bytes that may still leave at the one before it.
@@ -216,7 +216,7 @@ impl ScheduleCursor {
     fn skip_to(&mut self, start: Instant) {
         let (mut turns, mut nanos) = self.schedule.turn(start);
         if turns > 0 && nanos == 0 {
-            // The last opportunity of a turn is at the time at which the next one begins.
+            // The last opportunity of a period is at the time at which the next one begins.
             (turns, nanos) = (turns - 1, self.schedule.period);
         }
         let next = self.times().partition_point(|at| *at < nanos);

@@ -1,5 +1,5 @@
-//! A packet's way from its node onto a link: shown, counted, cut where the device does so, and on its
-//! way to arrive, or to be lost.
+//! Sending a packet from its node onto a link: showing, counting, segmenting where the device does so, and
+//! scheduling its arrival or loss.
 
 use crate::due::Due;
 use crate::event::{EventId, Kind};
@@ -14,8 +14,8 @@ use datapath::reason::Reason;
 use datapath::units::Instant;
 
 impl Partition {
-    /// Puts a packet that a node sends on the link behind the port. Not in line, like [`pump`](Self::pump): called from
-    /// several places, these should lie in the instruction cache once.
+    /// Puts a packet that a node sends on the link behind the port. Not inlined, like [`pump`](Self::pump): called from
+    /// several places, they should be in the instruction cache once.
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
@@ -39,7 +39,7 @@ impl Partition {
         }
     }
 
-    /// A device puts the segments of a super-packet on the wire one by one; its room is free again
+    /// A device puts the segments of a super-packet on the wire one by one; it gives credit back
     /// when the last has left.
     #[inline(never)]
     fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
@@ -50,7 +50,7 @@ impl Partition {
             let id = self.pool.reserve();
             let segment = self.pool.get_mut(id);
             whole.segment_into(index, count, segment);
-            // What the far end receives lies in a buffer of its own device.
+            // The far end receives it in a buffer of its own device.
             segment.memory = Memory::Linear;
             if index + 1 == count {
                 segment.meta.truesize = whole.meta.truesize;
@@ -64,7 +64,7 @@ impl Partition {
         }
     }
 
-    /// What a packet put on a link makes necessary.
+    /// Schedules the events of a packet that was put on a link.
     #[inline]
     fn send_off(
         &mut self,
@@ -83,7 +83,7 @@ impl Partition {
         self.push_arrival(transmission.leaves + delay, link_id, to, id, false);
     }
 
-    /// A packet is on its way to this port.
+    /// Schedules the arrival of a packet at this port.
     #[inline]
     fn push_arrival(
         &mut self,
@@ -105,7 +105,7 @@ impl Partition {
 
     #[cold]
     fn send_impaired(&mut self, link_id: LinkId, id: PacketId, leaves: Instant) {
-        // On one machine the box of rules is a program.
+        // On one machine rules are applied by a program.
         self.program_ran = self.now;
         let link = &mut self.links[link_id.0 as usize];
         let to = link.far;
@@ -124,7 +124,7 @@ impl Partition {
     }
 }
 
-/// Shows a packet that is put on a link to those who want to see it.
+/// Shows a packet that is put on a link to its observers.
 #[inline]
 fn show_sent(log: &mut Log, stamp: Stamp, id: LinkId, link: &mut Link, packet: &Packet) {
     if log.interest.sent || link.watchers.is_some() {

@@ -1,8 +1,8 @@
-//! Softirqs and programs of a machine with one CPU, played: what happens at one time does so in their order.
+//! A model of softirqs and programs of a machine with one CPU: it orders simultaneous events as these do.
 //!
-//! What a virtual device has taken lies in the machine's backlog, one queue for all name spaces, of which a pass of the
-//! softirqs receives so much (`process_backlog`). Programs that have been woken run before softirqs begin anew, and what
-//! is pending then is done when the first of them lets go of a lock (`__local_bh_enable_ip`).
+//! Packets taken by a virtual device lie in the machine's backlog, one queue for all name spaces. A pass of the
+//! softirqs receives part of it (`process_backlog`). Woken programs run before softirqs start again; pending softirqs
+//! run when the first of these programs releases a lock (`__local_bh_enable_ip`).
 
 use crate::due::Entry;
 use crate::link::{LinkId, NodeId};
@@ -15,29 +15,29 @@ use std::collections::VecDeque;
 
 /// Packets that one pass receives (`dev_rx_weight`).
 const WEIGHT: usize = 64;
-/// How often softirqs begin anew before the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`).
+/// How often softirqs start again before the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`).
 const PASSES: usize = 10;
 
-/// What is known of them.
+/// Their state.
 #[derive(Debug, Default)]
 pub(crate) struct Softirqs {
-    /// The node whose TCP Small Queues are played.
+    /// The node whose TCP Small Queues are modelled.
     of: NodeId,
-    /// What it sends goes to a box of rules, a program, and what it receives comes from there.
+    /// Its packets go to and come from a program that applies rules, the box.
     behind_box: bool,
-    /// The softirqs are being played.
+    /// Softirqs are running.
     playing: bool,
-    /// What is to be received, with its turn.
+    /// Packets to be received, each with its turn.
     backlog: VecDeque<(u32, Arrival)>,
-    /// What the two programs of the box have to forward, from the sender and to it.
+    /// Packets that the two programs of the box have to forward, from the sender and to it.
     boxes: [VecDeque<Entry>; 2],
     /// When they last ran, and so set their timers.
     boxes_ran: [Instant; 2],
-    /// By application: its timer, and when that was set; what it starts by is set first of all.
+    /// By application: its timer, and when that was set; the starting timer is set first of all.
     timers: Vec<(Instant, Instant)>,
-    /// Programs that are to run, in the order in which they were woken.
+    /// Runnable programs, in the order in which they were woken.
     woken: VecDeque<Program>,
-    /// The socket that a program holds, and what has arrived for it meanwhile.
+    /// The socket that a program has locked, and packets that have arrived for it meanwhile.
     held: Option<HeldSocket>,
     held_back: Vec<Entry>,
 }
@@ -49,7 +49,7 @@ enum Context {
     Interrupt,
     /// A program's, in a system call.
     Program,
-    /// Their own, when all programs rest.
+    /// Their own, when no program runs.
     Ksoftirqd,
 }
 
@@ -58,7 +58,7 @@ enum Context {
 enum Arrival {
     /// A device of the machine has sent it.
     Sent(Entry),
-    /// The box has forwarded it, or it has been on the way until now.
+    /// The box has forwarded it, or it has been on a link until now.
     Forwarded(Entry),
 }
 
@@ -89,7 +89,7 @@ impl Softirqs {
 }
 
 impl Partition {
-    /// The turn of what has been pushed last among what happens in the epoch itself.
+    /// The turn of the event scheduled last within the epoch itself.
     fn last_turn(&self) -> u32 {
         self.own_count as u32
     }
@@ -98,7 +98,7 @@ impl Partition {
         self.machine.softirqs.as_mut().expect("they are played")
     }
 
-    /// Plays what is pending at this time until nothing is left. `interrupt`: timers have just been served.
+    /// Runs what is pending at this time until nothing is left. `interrupt`: timers have just been served.
     #[cold]
     pub fn play_softirqs(&mut self, interrupt: bool) {
         self.softirqs().playing = true;
@@ -151,14 +151,14 @@ impl Partition {
         }
     }
 
-    /// Programs that are to run; last of all those of sockets that have become ready since this was asked.
+    /// Runnable programs; last those of sockets that have become ready since the last call.
     fn woken(&mut self) -> &mut VecDeque<Program> {
         let softirqs = self.machine.softirqs.as_mut().expect("they are played");
         softirqs.woken.extend(self.ready.drain(..).map(Program::Ready));
         &mut softirqs.woken
     }
 
-    /// Whether softirqs have something to do.
+    /// Whether softirqs are pending.
     fn is_softirq_pending(&mut self) -> bool {
         self.take_arrivals();
         let of = self.softirqs().of;
@@ -171,7 +171,7 @@ impl Partition {
     fn do_softirqs(&mut self, context: Context) {
         let of = self.softirqs().of;
         for _ in 0..PASSES {
-            // What this pass brings about is for the next one.
+            // What this pass causes is for the next one.
             let goes_on = self.nodes[of.0 as usize].host.on_one_machine().has_stopped();
             let received = self.receive_backlog(context);
             if goes_on {
@@ -180,7 +180,7 @@ impl Partition {
                 self.nodes[of.0 as usize].host.on_one_machine().stopped_go_on(self.now, held);
                 self.pump(of);
             }
-            // Another program of the same priority waits until the one that runs has done.
+            // Another program of the same priority waits until the running one has finished.
             let resched = context != Context::Program && !self.woken().is_empty();
             if !(received || goes_on) || resched {
                 break;
@@ -188,8 +188,8 @@ impl Partition {
         }
     }
 
-    /// Does what is pending once for each packet that a system call, which began at turn `since`, has sent
-    /// (`__local_bh_enable_ip`). What is too much for that is left to `ksoftirqd`, or to whoever comes next.
+    /// Runs pending softirqs once for each packet that a system call, which began at turn `since`, has sent
+    /// (`__local_bh_enable_ip`). The rest is left to `ksoftirqd`, or to the next that runs them.
     fn enable_softirqs_since(&mut self, since: u32) {
         for _ in since..self.last_turn() {
             if !self.is_softirq_pending() {
@@ -217,7 +217,7 @@ impl Partition {
         true
     }
 
-    /// What lay in the backlog up to this turn has been received.
+    /// Packets in the backlog up to this turn have been received.
     fn give_memory_back(&mut self, turn: u32, context: Context) -> bool {
         let of = self.softirqs().of;
         let mut host = self.nodes[of.0 as usize].host.on_one_machine();
@@ -229,7 +229,7 @@ impl Partition {
         has_backlog
     }
 
-    /// Puts what arrives at this time into the backlog, in the order in which it was sent.
+    /// Puts packets that arrive at this time into the backlog, in the order in which they were sent.
     fn take_arrivals(&mut self) {
         let next = || self.pop_arrival().map(|own| (own.1 as u32, Arrival::Sent(own.2)));
         let mut arrivals: Vec<_> = core::iter::from_fn(next).collect();
@@ -237,7 +237,7 @@ impl Partition {
         self.softirqs().backlog.extend(arrivals);
     }
 
-    /// A packet has arrived: the box has it, or its node takes it in. What has been on the way until now is received when
+    /// A packet has arrived at the box or at its node. One that has been on a link until now is received when
     /// the timers of this time have been served.
     #[cold]
     pub fn arrive_on_machine(&mut self, id: LinkId, entry: Entry) {
@@ -261,7 +261,7 @@ impl Partition {
         }
     }
 
-    /// A node takes a packet in, unless it is for a socket that a program holds (`sk_add_backlog`).
+    /// A node receives a packet, unless it is for a socket that a program has locked (`sk_add_backlog`).
     fn deliver(&mut self, id: LinkId, entry: Entry) {
         if self.is_seen_only(id, entry.packet()) {
             return;
@@ -300,8 +300,8 @@ impl Partition {
         self.release(node, socket);
     }
 
-    /// The box forwards what it has held, then packet by packet what has come, until there is none. Softirqs have a turn
-    /// whenever it asks for packets (twice in `packet_poll`), makes one (`__alloc_skb`) and sends it.
+    /// The box forwards held packets, then arrived ones one by one, until there are none. Softirqs run
+    /// whenever it polls for packets (twice in `packet_poll`), makes one (`__alloc_skb`) and sends it.
     fn run_box(&mut self, way: usize, held: usize) {
         self.poll_by_program();
         for forwarded in 0.. {
@@ -324,7 +324,7 @@ impl Partition {
         self.do_softirqs(Context::Program);
     }
 
-    /// A program takes hold of its socket: what is pending is done then (`lock_sock`).
+    /// A program locks its socket: pending softirqs run then (`lock_sock`).
     fn hold(&mut self, node: NodeId, socket: Option<SocketId>) {
         let host = &mut self.nodes[node.0 as usize].host;
         let held = socket.and_then(|socket| {
@@ -337,7 +337,7 @@ impl Partition {
         self.do_softirqs(Context::Program);
     }
 
-    /// It lets go of it: what has arrived meanwhile has its turn, and who has been stopped goes on (`release_sock`).
+    /// It unlocks it: packets that have arrived meanwhile are processed, and throttled output goes on (`release_sock`).
     fn release(&mut self, node: NodeId, socket: Option<SocketId>) {
         let since = self.last_turn();
         self.enter_syscall(node, true);
@@ -354,14 +354,14 @@ impl Partition {
         self.do_softirqs(Context::Program);
     }
 
-    /// A virtual device has taken a packet; where softirqs are played its owner hears of it when the far end has it.
+    /// A virtual device has taken a packet; with modelled softirqs its owner is told when the far end has it.
     #[cold]
     pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
         let turn = self.last_turn();
         self.nodes[node.0 as usize].host.on_one_machine().credit_backlog(self.now, port, turn);
     }
 
-    /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.
+    /// Marks whether the node's work is done in system calls of an application, or in softirqs.
     #[cold]
     pub fn enter_syscall(&mut self, node: NodeId, enter: bool) {
         let Some(softirqs) = self.machine.softirqs.as_ref() else { return };

@@ -1,20 +1,20 @@
-//! Sorts what lies about evenly between the first and the last.
+//! A bucket sort for keys that are about evenly distributed.
 
-/// What sorting needs.
+/// Working memory of the sort.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter<T> {
-    /// What is sorted, as it was.
+    /// The unsorted items.
     before: Vec<T>,
-    /// How many there are up to each part.
+    /// How many items there are up to each bucket.
     counts: Vec<u32>,
 }
 
-/// Fewer are sorted by comparing.
+/// Fewer items are sorted by comparing.
 const FEW: usize = 32;
 
 impl<T: Copy> Sorter<T> {
-    /// Sorts by key; what is equal keeps its order. Each goes to one of about as many parts, by its
-    /// key, and what is in one part is compared.
+    /// Sorts by key, stably. Each item goes to one of about as many buckets as there are items, by its
+    /// key, and the items of one bucket are compared.
     #[inline]
     pub fn sort(&mut self, items: &mut [T], key: impl Fn(&T) -> u64) {
         if items.len() < FEW {
@@ -44,7 +44,7 @@ impl<T: Copy> Sorter<T> {
             items[*place as usize] = *item;
             *place += 1;
         }
-        // Each count has become the end of its part.
+        // Each count has become the end of its bucket.
         let mut begin = 0;
         for end in &*counts {
             let end = *end as usize;

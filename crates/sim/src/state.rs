@@ -1,4 +1,4 @@
-//! What is known of nodes and applications besides themselves.
+//! The simulator's state of nodes and applications.
 
 use crate::link::{LinkId, NodeId};
 use crate::partition::Partition;
@@ -12,23 +12,23 @@ use std::collections::VecDeque;
 /// A node in its world.
 pub(crate) struct NodeState {
     pub host: Host,
-    /// The wake-up that is waited for; `FAR_FUTURE` if none.
+    /// The pending wake-up; `FAR_FUTURE` if none.
     pub wake: Instant,
-    /// A later one that an earlier one has replaced: its entry is still there.
+    /// A later wake-up that an earlier one has replaced: its entry is still in the calendar.
     pub replaced: Instant,
     /// The link behind each port.
     pub links: Vec<LinkId>,
     /// The application that each socket belongs to.
     pub owners: Vec<u32>,
-    /// What its connections carry, where that is bytes.
+    /// The bytes that its connections carry, if they carry bytes.
     pub streams: Option<Box<Streams>>,
-    /// What its applications hear late, if they do.
+    /// Delayed notifications of its applications, if they are slow.
     pub late: Option<Box<DelayedReady>>,
 }
 
-/// What applications are going to hear.
+/// Notifications that applications get later.
 pub(crate) struct DelayedReady {
-    /// How late they do.
+    /// Their delay.
     pub by: Duration,
     pub ready: VecDeque<SocketReady>,
 }
@@ -59,7 +59,7 @@ impl NodeState {
         }
     }
 
-    /// The application that hears of a socket; [`NO_APP`] if none does. Between readiness and its hearing
+    /// The application that is notified of a socket; [`NO_APP`] if none is. Between readiness and notification
     /// the socket may have been closed, and its number have gone to another one.
     #[inline]
     pub fn owner_of(&self, socket: SocketId) -> u32 {
@@ -69,7 +69,7 @@ impl NodeState {
         }
     }
 
-    /// The application that will hear of the next packet, as a rule; beyond all if none does.
+    /// The application that will probably be notified of the next packet; past the end if none is.
     #[inline]
     pub fn likely_app(&self) -> usize {
         let owner = self.owners.get(self.host.likely_socket());
@@ -78,7 +78,7 @@ impl NodeState {
 }
 
 impl Partition {
-    /// An application starts, unless it has done so: its first timer is for that.
+    /// Starts an application, unless it has started: its first timer is for that.
     pub fn on_app_start(&mut self, index: u32) {
         let state = &mut self.apps[index as usize];
         if state.timer == self.now && !state.running {

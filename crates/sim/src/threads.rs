@@ -1,10 +1,10 @@
-//! Several threads, each with a partition of its own: all that the simulator has of them.
+//! Several threads, each with a partition of its own (all code of the simulator about threads).
 //!
-//! What crosses from one partition to another takes an epoch at least, over long links several. So long partitions do
-//! not hear of each other. Then each thread puts down what goes to others, what observers are to see, and when it
-//! has something to do again; they meet once, and each finds out alone which epochs are next. There are two sets of
-//! places to put things down, used in turns: who is late still reads one while others fill the other one. The thread
-//! that called also shows observers what they are to see, while others are at the next epochs already.
+//! A packet from one partition to another takes at least an epoch, over long links several. For so long partitions
+//! cannot affect each other. Then each thread publishes its packets for others, its records for observers, and the time
+//! of its next epoch; all meet at one barrier, and each computes alone which epochs are next. There are two sets of
+//! exchange buffers, used alternately: a late thread still reads one while others fill the other. The calling thread
+//! also shows records to observers, while the others are already in the next epochs.
 
 use crate::crossing::Crossings;
 use crate::divide::Shard;
@@ -19,11 +19,11 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time;
 
-/// The threads of a world besides the one that calls. They live as long as it does, and sleep while it does not run.
+/// The threads of a world besides the calling one. They live as long as the world, and sleep between its runs.
 #[derive(Default)]
 pub(crate) struct ThreadPool {
     members: Vec<PoolThread>,
-    /// That of the latest run, with room for what it needed.
+    /// That of the latest run, to reuse its memory.
     board: Option<Arc<Exchange>>,
 }
 
@@ -33,7 +33,7 @@ struct PoolThread {
     thread: JoinHandle<()>,
 }
 
-/// A partition to work off, lent for one run.
+/// A partition, lent to a thread for one run.
 struct Job {
     share: Shard,
     board: Arc<Exchange>,
@@ -47,18 +47,18 @@ struct Job {
 #[derive(Clone, Copy)]
 struct RunProgress {
     turn: usize,
-    /// The time before which everything is done.
+    /// The time before which all events have been processed.
     done: Instant,
     goes_on: bool,
 }
 
-/// Threads do not go on alone for more epochs.
+/// The maximum number of epochs between two barriers.
 pub(crate) const EPOCHS_MOST: u64 = 4;
-/// Nor for more epochs than hold so many events: what they put down for each other should still be in the caches when
-/// it is read.
+/// The maximum number of events between two barriers: published packets should still be in the caches when they
+/// are read.
 const EVENTS_APART: u64 = 1 << 16;
 
-/// For how many epochs threads go on alone if each holds so many events.
+/// The number of epochs between two barriers if each has so many events.
 fn epochs_apart(events_per_epoch: u64) -> u64 {
     EVENTS_APART.div_ceil(events_per_epoch.max(1)).min(EPOCHS_MOST)
 }
@@ -72,7 +72,7 @@ impl ThreadPool {
         &self.members[..count]
     }
 
-    /// The board for a run of these partitions.
+    /// The exchange for a run of these partitions.
     fn board(&mut self, shares: &[Shard]) -> Arc<Exchange> {
         let fits = |board: &Arc<Exchange>| board.barrier.threads == shares.len();
         let board = self.board.take().filter(fits);
@@ -82,7 +82,7 @@ impl ThreadPool {
         board
     }
 
-    /// A member has panicked: its panic is the world's.
+    /// A thread has panicked: passes its panic on to the caller.
     fn resume_panic(&mut self) -> ! {
         for member in self.members.drain(..) {
             let PoolThread { jobs, done, thread } = member;
@@ -113,8 +113,8 @@ impl PoolThread {
     }
 }
 
-/// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
-/// done; what crosses takes `epochs_ahead` epochs at least. True if nodes are to be grouped anew.
+/// Processes epochs from `done` on, which it advances, up to `limit` or until there are no events;
+/// crossing packets take at least `epochs_ahead` epochs. True if nodes are to be grouped anew.
 pub(crate) fn run(
     team: &mut ThreadPool,
     (shares, epochs_ahead): (&mut Vec<Shard>, u64),
@@ -123,7 +123,7 @@ pub(crate) fn run(
     observers: &mut Observers,
 ) -> bool {
     let board = team.board(shares);
-    // Others are woken only where there is more to do.
+    // Others are woken only if there is more to do.
     let alone = if chooser.usual < EVENTS_ALONE { EVENTS_ALONE } else { 0 };
     let mut caller = Caller { chooser, observers, regroup: false };
     let mut at = RunProgress { turn: 0, done: *done, goes_on: true };
@@ -133,7 +133,7 @@ pub(crate) fn run(
         let epochs = epochs_ahead.min(epochs_apart(caller.chooser.usual));
         let members = team.first(shares.len() - 1);
         for (member, share) in members.iter().zip(shares.drain(1..)) {
-            // Whoever is gone is missed when the partition is to come back.
+            // A thread that is gone is noticed when its partition is to be returned.
             let _ = member.jobs.send(Job { share, board: Arc::clone(&board), epochs, at, limit });
         }
         let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs };
@@ -151,38 +151,38 @@ pub(crate) fn run(
 /// Events that take about as long as waking a few threads.
 const EVENTS_ALONE: u64 = 500;
 
-/// What threads tell each other.
+/// Data that threads exchange at barriers.
 struct Exchange {
     barrier: Barrier,
     sides: [ExchangeSide; 2],
 }
 
-/// What they tell when they meet.
+/// One of the two sets of exchange buffers.
 struct ExchangeSide {
     reports: Vec<Report>,
-    /// From each to each.
+    /// Packets from each thread to each.
     crossings: Vec<Mutex<Crossings>>,
     records: Vec<Mutex<Records>>,
     /// All are to stop.
     stop: AtomicBool,
 }
 
-/// What a thread tells all others.
+/// A thread's report to all others.
 #[derive(Default)]
 #[repr(align(128))]
 struct Report {
     /// The number of its next epoch.
     next: AtomicU64,
-    /// How many epochs it has had since all met, how many events, and how long they took, ns.
+    /// The number of its epochs since the last barrier, of their events, and how long they took, ns.
     epochs: AtomicU64,
     events: AtomicU64,
     busy_nanos: AtomicU64,
 }
 
-/// Nothing is to be done.
+/// No epoch is next.
 const NEVER: u64 = u64::MAX;
 
-/// Locks what one thread uses at a time; who has panicked is noticed elsewhere.
+/// Locks data that one thread uses at a time; panics are noticed elsewhere.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -202,7 +202,7 @@ impl Exchange {
         Self { barrier: Barrier::new(threads), sides: [side(), side()] }
     }
 
-    /// A run begins: nothing has been told but when there is something to do.
+    /// A run begins: reports have only the next epochs.
     fn begin(&self, shares: &[Shard]) {
         for side in &self.sides {
             side.stop.store(false, Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl Exchange {
 }
 
 impl ExchangeSide {
-    /// The begin and the end of a span of `epochs` epochs: from the next one in which somebody has something to do, after
+    /// The begin and the end of a span of `epochs` epochs: from the next one in which any thread has events, after
     /// `done` and before `limit`.
     fn next_span(
         &self,
@@ -232,7 +232,7 @@ impl ExchangeSide {
         (!none).then(|| (begin, calendar.begin(number + epochs).min(limit)))
     }
 
-    /// Works off a span and puts down what there is to tell then. Gives how many events there were.
+    /// Processes a span and publishes the results. Returns the number of events.
     fn run_span(&self, me: usize, share: &mut Shard, span: (Instant, Instant)) -> u64 {
         let before = share.part.stats.events;
         let began = time::Instant::now();
@@ -247,12 +247,12 @@ impl ExchangeSide {
         events
     }
 
-    /// What each thread has told.
+    /// A value of each thread's report.
     fn told(&self, what: impl Fn(&Report) -> &AtomicU64) -> impl Iterator<Item = u64> {
         self.reports.iter().map(move |report| what(report).load(Ordering::Relaxed))
     }
 
-    /// Puts down what a thread has to tell.
+    /// Publishes the report, packets and records of a thread.
     fn report(&self, me: usize, share: &mut Shard) {
         let part = &mut share.part;
         self.reports[me].next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
@@ -275,7 +275,7 @@ impl ExchangeSide {
     }
 }
 
-/// What only the thread that called does.
+/// The tasks of the calling thread.
 struct Caller<'a> {
     chooser: &'a mut Chooser,
     observers: &'a mut Observers,
@@ -296,18 +296,18 @@ impl Caller<'_> {
     }
 }
 
-/// A thread, with one partition or with all.
+/// The work of a thread, with one partition or with all.
 struct Worker<'a> {
     /// The number of the first.
     me: usize,
     shares: &'a mut [Shard],
     board: &'a Exchange,
-    /// Epochs that it goes on without the others.
+    /// Epochs between two barriers.
     epochs: u64,
 }
 
 impl Worker<'_> {
-    /// Works off at least `events` events, or all before `limit`; `None` if another thread has panicked.
+    /// Processes at least `events` events, or all before `limit`; `None` if another thread has panicked.
     fn run(
         self,
         RunProgress { turn: first, mut done, .. }: RunProgress,
@@ -345,7 +345,7 @@ impl Worker<'_> {
     }
 }
 
-/// Whoever leaves in a panic tells those who would wait.
+/// A thread that panics releases those that wait for it.
 struct PoisonOnPanic<'a>(&'a Barrier);
 
 impl Drop for PoisonOnPanic<'_> {
@@ -356,13 +356,13 @@ impl Drop for PoisonOnPanic<'_> {
     }
 }
 
-/// Where all threads meet again and again.
+/// A reusable barrier for all threads.
 struct Barrier {
     threads: usize,
     /// How often a thread that waits spins before it sleeps.
     spins: u32,
     arrived: AtomicUsize,
-    /// How often all have met.
+    /// How often all threads have met.
     round: AtomicU32,
     sleepers: AtomicUsize,
     poisoned: AtomicBool,
@@ -392,7 +392,7 @@ impl Barrier {
         }
     }
 
-    /// Waits for all others; what each did before is then known to all. `None` if one has panicked.
+    /// Waits for all others; what each wrote before is then visible to all. `None` if one has panicked.
     fn wait(&self) -> Option<()> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -426,7 +426,7 @@ impl Barrier {
 
     fn wake(&self) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // Who is about to sleep holds this.
+            // A thread that is about to sleep holds this.
             drop(lock(&self.asleep));
             self.woken.notify_all();
         }

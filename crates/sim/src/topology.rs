@@ -1,4 +1,4 @@
-//! How a world is made: nodes and wires by name, addresses and routes found by themselves.
+//! Building a world: nodes and wires by name, with automatic addresses and routes.
 //!
 //! Unless said otherwise, wire number n gets the network 10.0.0.0 + 4n with a prefix of 30 bits,
 //! its ends the first and second address in it. Routes are shortest paths by number of wires;
@@ -41,7 +41,7 @@ pub enum TopologyError {
         /// Where they should go.
         to: String,
     },
-    /// The routes from one node to the other lead round in a circle.
+    /// The routes from one node to the other form a loop.
     RoutingLoop {
         /// Where packets would start.
         from: String,
@@ -50,7 +50,7 @@ pub enum TopologyError {
     },
 }
 
-/// A world to be.
+/// A world to be built.
 ///
 /// ```
 /// use apps::{TcpSend, TcpSink};
@@ -112,7 +112,7 @@ struct NodePlan {
     /// By port: the wire, and whether this node is its end `a`.
     ports: Vec<(WireId, bool)>,
     routes: Vec<Route>,
-    /// Further routes are not looked for.
+    /// No automatic routes are added.
     own_routes: bool,
 }
 
@@ -186,14 +186,14 @@ impl Topology {
         &mut self.wires[wire.0 as usize]
     }
 
-    /// Gives both ends of a wire an address, in place of those found by themselves.
+    /// Gives both ends of a wire an address, instead of the automatic ones.
     pub fn addresses(&mut self, wire: WireId, a: (IpAddr, u8), b: (IpAddr, u8)) {
         let wire = self.wire_mut(wire);
         wire.a.interface.addresses = vec![a];
         wire.b.interface.addresses = vec![b];
     }
 
-    /// Adds a route by hand; it goes before those found by themselves.
+    /// Adds a route by hand; it precedes automatic ones.
     pub fn route(&mut self, node: NodeId, route: Route) {
         self.nodes[node.0 as usize].routes.push(route);
     }
@@ -261,7 +261,7 @@ impl Topology {
         }
     }
 
-    /// Whether anybody has an IPv6 address.
+    /// Whether any node has an IPv6 address.
     fn has_v6(&self) -> bool {
         let ends = self.wires.iter().flat_map(|wire| [&wire.a, &wire.b]);
         ends.flat_map(|end| &end.interface.addresses).any(|(address, _)| address.is_ipv6())
@@ -313,7 +313,7 @@ impl Topology {
             for (own_port, &(wire, is_a)) in (0..).zip(&self.nodes[node.0 as usize].ports) {
                 let next = self.near_end(wire, !is_a).node;
                 if next != from && first_port[next.0 as usize].is_none() {
-                    // What is not behind another node is behind a port of the first one.
+                    // A direct neighbour is behind a port of the first node.
                     first_port[next.0 as usize] = port.or(Some(own_port));
                     queue.push_back(next);
                 }
@@ -324,7 +324,7 @@ impl Topology {
     /// Follows the routes of a built world from one node to another.
     ///
     /// # Errors
-    /// They end before they are there, or lead round in a circle.
+    /// They end before the destination, or form a loop.
     pub fn trace(
         &self,
         world: &World,
@@ -356,7 +356,7 @@ pub fn default_addresses(wire: WireId) -> [(IpAddr, u8); 2] {
     [1, 2].map(|end| (IpAddr::V4(Ipv4Addr::from_bits(network + end)), 30))
 }
 
-/// A route found by itself gives way to one made by hand.
+/// An automatic route gives way to one made by hand.
 fn add_unless_there(host: &mut Host, route: Route) {
     match host.fib_mut().add(route) {
         Ok(()) | Err(FibError::Exists) => {}

@@ -1,7 +1,7 @@
 //! Nodes, links and applications in virtual time: what a world is made of, and how it runs.
 //!
-//! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. What they
-//! do stands in `crate::partition`, in which order in `crate::event`, how time goes on in [`crate::epoch`].
+//! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. Their
+//! handlers are in `crate::partition`, their order is in `crate::event`, and [`crate::epoch`] advances time.
 
 use crate::divide::{Division, Shard, join};
 use crate::epoch::Epoch;
@@ -28,14 +28,14 @@ use std::collections::{BinaryHeap, VecDeque};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(pub u32);
 
-/// What happened in a world so far.
+/// Counters of a world since its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WorldStats {
-    /// Events that happened.
+    /// Events processed.
     pub events: u64,
     /// Packets put on links: the packet-hops. Each segment of a super-packet counts.
     pub hops: u64,
-    /// Those of [`HOP_BYTES`] or more: the hops that speed is measured in.
+    /// Those of [`HOP_BYTES`] or more: the hops of benchmarks.
     pub full_hops: u64,
     /// Packets that nodes dropped.
     pub node_drops: u64,
@@ -66,17 +66,17 @@ impl WorldStats {
 /// From this wire length on a packet counts as MTU-sized.
 pub const HOP_BYTES: u32 = 1400;
 
-/// Nodes, links, applications, and what is to happen.
+/// Nodes, links, applications, and scheduled events.
 pub struct World {
     /// One for each thread.
     pub(crate) shares: Vec<Shard>,
-    /// What stands in which of them.
+    /// Which node, link and application is in which of them.
     pub(crate) division: Division,
     pub(crate) chooser: Chooser,
     pub(crate) team: ThreadPool,
-    /// Links or nodes have come since the world last ran.
+    /// Links or nodes have been added since the world last ran.
     pub(crate) grown: bool,
-    /// Observers have come, or links that they may want to see.
+    /// Observers have been added, or links that they may want to see.
     pub(crate) unasked: bool,
     /// Links that go up or down.
     pub(crate) commands: Vec<(LinkId, bool)>,
@@ -133,7 +133,7 @@ impl World {
         self.shares.len()
     }
 
-    /// Everything in one partition, so that something can be added.
+    /// Merges all partitions into one, so that something can be added.
     pub(crate) fn whole(&mut self) -> &mut Partition {
         if self.shares.len() > 1 {
             let width = self.shares[0].epoch.groups.width;
@@ -166,8 +166,8 @@ impl World {
         &self.shares[at.part].part.nodes[at.index as usize]
     }
 
-    /// Applications on `node` hear what became ready only after `delay`, as on a busy machine;
-    /// elsewhere it takes a nanosecond.
+    /// Applications on `node` are notified of ready sockets only after `delay`, as on a busy machine;
+    /// elsewhere after a nanosecond.
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
         let at = self.division.node(node);
         let node = &mut self.shares[at.part].part.nodes[at.index as usize];
@@ -186,7 +186,7 @@ impl World {
         part.machine.slack_is_used = slack_is_used;
     }
 
-    /// Applications take no time at all: they run at the very time at which something becomes ready, after all else.
+    /// Applications take no time at all: they run when their socket becomes ready, after all other events of that time.
     pub fn prompt_apps(&mut self) {
         self.whole().apps_run_after = Duration::ZERO;
     }
@@ -200,7 +200,7 @@ impl World {
         part.nodes[node.0 as usize].host.on_one_machine().enter_softirq(true);
     }
 
-    /// True if applications have heard of everything that became ready so far.
+    /// True if applications have been notified of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
         self.shares.iter().all(|Shard { part, .. }| {
             let mut late = part.nodes.iter().flat_map(|node| &node.late);
@@ -213,7 +213,7 @@ impl World {
         &self.node(node).host
     }
 
-    /// Changes a node from outside; what it then has to say is heard at once.
+    /// Changes a node from outside, then polls it at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
         self.begin_outside();
         let at = self.division.node(node);
@@ -224,7 +224,7 @@ impl World {
         result
     }
 
-    /// What happens now comes from outside: after all events of this time.
+    /// What follows is caused from outside: it is ordered after all events of this time.
     pub(crate) fn begin_outside(&mut self) {
         self.ask_observers();
         for share in &mut self.shares {
@@ -237,7 +237,7 @@ impl World {
         self.settle();
     }
 
-    /// What crosses from one partition to another gets there, and observers see what has happened.
+    /// Delivers packets that cross between partitions, and shows observers what has happened.
     pub(crate) fn settle(&mut self) {
         if let [only] = self.shares.as_mut_slice() {
             return only.part.log.records.show(&mut self.observers);
@@ -319,13 +319,13 @@ impl World {
         names.link(self.node(node).links[usize::from(port.0)])
     }
 
-    /// Lets somebody see what happens.
+    /// Adds an observer of the world.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.push((observer.interest(), observer));
         self.unasked = true;
     }
 
-    /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the other links.
+    /// Adds an observer of packets put on one link only: there may be many at no cost to the other links.
     pub fn watch(&mut self, link: LinkId, watcher: Box<dyn Watcher>) {
         self.link_mut(link).watchers.get_or_insert_default().0.push(watcher);
     }
@@ -361,19 +361,19 @@ impl World {
         AppId(index)
     }
 
-    /// What an application has to show.
+    /// The report of an application.
     pub fn report(&self, app: AppId) -> AppReport {
         self.app(app).report()
     }
 
-    /// An application, to look at.
+    /// An application, to read it.
     pub fn app(&self, app: AppId) -> &dyn App {
         let at = self.division.app(app.0);
         &*self.shares[at.part].part.apps[at.index as usize].app
     }
 
-    /// From now on the applications of all nodes there are write and read bytes where they know lengths
-    /// only. All that happens is the same.
+    /// From now on the applications of all existing nodes write and read bytes where they know only
+    /// lengths. The events stay the same.
     pub fn carry_bytes(&mut self) {
         for Shard { part, .. } in &mut self.shares {
             part.nodes.iter_mut().for_each(|node| node.streams = Some(Box::default()));
@@ -386,7 +386,7 @@ impl World {
         nodes.filter_map(|node| Some((node, self.node(node).streams.as_deref()?)))
     }
 
-    /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before it is lost.
+    /// Takes both ends of a link up or down at `at`: packets on it and in the queue before it are lost.
     pub fn set_link_up_at(&mut self, at: Instant, link: LinkId, up: bool) {
         assert!(at >= self.now(), "nothing can be scheduled for the past");
         let index = new_index(self.commands.len());
