@@ -22,7 +22,8 @@ const QDISCS: &[&[&str]] = &[
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choice, capture)) = bytes.split_first() else { return };
-    let qdiscs = QDISCS[usize::from(*choice) % QDISCS.len()].iter().map(|words| (*words).to_owned());
+    let qdiscs =
+        QDISCS[usize::from(*choice) % QDISCS.len()].iter().map(|words| (*words).to_owned());
     let options = Options {
         qdiscs: qdiscs.collect(),
         rate: (choice & 0x80 != 0).then(|| Rate::from_mbit(1)),
@@ -32,7 +33,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let file = std::env::temp_dir().join(format!("ackwright-fuzz-{}.pcap", std::process::id()));
     std::fs::write(&file, capture).expect("room for a small file");
-    if let Ok(report) = replay(&file, &options, Files::default(), &Silent, &AtomicBool::new(false)) {
+    if let Ok(report) = replay(&file, &options, Files::default(), &Silent, &AtomicBool::new(false))
+    {
         assert!(!report.to_json().is_null(), "a replayed capture has a report");
     }
 });

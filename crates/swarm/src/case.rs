@@ -22,8 +22,8 @@ pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
     fn simpler(&self) -> Vec<Self>;
 }
 
-/// What is judged step by step.
-pub trait Stepped {
+/// A case that is checked step by step.
+pub trait StepwiseCase {
     /// One thing that is done.
     type Step;
 
@@ -38,7 +38,7 @@ pub trait Stepped {
 }
 
 /// Does all steps, and what comes after them.
-pub fn run_steps<B: Stepped>(mut bench: B, steps: &[B::Step]) -> Result<Outcome, Violation> {
+pub fn run_steps<B: StepwiseCase>(mut bench: B, steps: &[B::Step]) -> Result<Outcome, Violation> {
     for (number, step) in steps.iter().enumerate() {
         bench.step(number, step)?;
     }

@@ -9,7 +9,7 @@ use datapath::units::{Duration, Instant};
 
 use super::books::Totals;
 use super::pings::Pings;
-use super::process::{Judge, Process};
+use super::process::{CallContext, Process};
 use super::step::Step;
 use super::translate::{v4_of, v6_of};
 use super::watch::{Readiness, Watch};
@@ -143,11 +143,11 @@ impl Bench {
     fn with_process(
         &mut self,
         end: usize,
-        act: impl FnOnce(&mut Process, &mut Judge<'_>) -> Result<(), Violation>,
+        act: impl FnOnce(&mut Process, &mut CallContext<'_>) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         let under_way = self.processes.iter().map(Process::bytes_under_way);
         let under_way = under_way.fold(0, u64::saturating_add);
-        let mut judge = Judge {
+        let mut judge = CallContext {
             now: self.now,
             host: &mut self.hosts[end],
             books: &mut self.books,

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What goes from one end to another: the sender's address, the receiver's.
 pub type Direction = (SocketAddr, SocketAddr);
 
-/// What is known of one way, all connections between these ends taken together.
+/// Totals of one direction, for all connections between these ends together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct DirectionTotals {
     written: u64,
     /// Bytes that were read in line.
     read: u64,
@@ -33,7 +33,7 @@ const COOKIE_SLACK: u64 = 3;
 /// The books of both hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    ways: BTreeMap<Direction, Account>,
+    ways: BTreeMap<Direction, DirectionTotals>,
     /// Datagrams that were sent, by the sender's port and their length.
     datagrams: BTreeSet<(u16, u64)>,
 }

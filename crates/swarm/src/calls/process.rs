@@ -29,8 +29,8 @@ use super::watch::AcceptQueue;
 use crate::case::{Digest, Violation};
 use about::{bytes_to_write, main_fd, stream_of, written_by};
 
-/// What a call is judged with.
-pub struct Judge<'a> {
+/// The state that a call is checked against.
+pub struct CallContext<'a> {
     pub now: Instant,
     pub host: &'a mut Host,
     pub books: &'a mut Totals,
@@ -43,13 +43,13 @@ pub struct Judge<'a> {
 pub struct Process {
     sockets: Sockets,
     pub model: Model,
-    waiting: Vec<Waiting>,
+    waiting: Vec<BlockedThread>,
     /// How many calls it has made.
     pub calls: u64,
 }
 
-/// A thread that waits in a call.
-struct Waiting {
+/// A thread that is blocked in a call.
+struct BlockedThread {
     call: Call,
     step: usize,
     /// Which opening of its descriptor it is about.
@@ -102,7 +102,7 @@ impl Process {
     /// Makes a call. It is left out if too many threads wait already.
     pub fn begin(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         step: usize,
         syscall: Syscall,
     ) -> Result<(), Violation> {
@@ -111,7 +111,8 @@ impl Process {
         }
         self.calls += 1;
         let opening = main_fd(&syscall).and_then(|(fd, _)| self.model.opening(fd));
-        let waiting = Waiting { call: syscall.into(), step, opening, way: None, has_waited: false };
+        let waiting =
+            BlockedThread { call: syscall.into(), step, opening, way: None, has_waited: false };
         if let Some(waiting) = self.go_on(judge, waiting)? {
             self.must_be_allowed_to_wait(&waiting)?;
             self.waiting.push(waiting);
@@ -120,7 +121,7 @@ impl Process {
     }
 
     /// Hands the calls that wait in again.
-    pub fn retry(&mut self, judge: &mut Judge<'_>) -> Result<(), Violation> {
+    pub fn retry(&mut self, judge: &mut CallContext<'_>) -> Result<(), Violation> {
         for waiting in core::mem::take(&mut self.waiting) {
             let Some(waiting) = self.go_on(judge, waiting)? else { continue };
             if waiting.call.deadline().is_some_and(|at| at <= judge.now) {
@@ -135,9 +136,9 @@ impl Process {
     /// Hands a call in; gives it back if it has to wait.
     fn go_on(
         &mut self,
-        judge: &mut Judge<'_>,
-        mut waiting: Waiting,
-    ) -> Result<Option<Waiting>, Violation> {
+        judge: &mut CallContext<'_>,
+        mut waiting: BlockedThread,
+    ) -> Result<Option<BlockedThread>, Violation> {
         if let Some(fd) = stream_of(waiting.call.syscall(), &self.model) {
             self.learn_ends(judge, fd);
         }
@@ -165,7 +166,7 @@ impl Process {
         let present = written_by(syscall).and_then(|fd| self.way_of(fd));
         let way = waiting.way.or(present);
         let Poll::Ready(outcome) = outcome else {
-            return Ok(Some(Waiting { way, has_waited: true, ..waiting }));
+            return Ok(Some(BlockedThread { way, has_waited: true, ..waiting }));
         };
         if let Some(present) = present.filter(|present| Some(*present) != way) {
             // It was connected anew under the write: what was not written before went there.
@@ -188,7 +189,7 @@ impl Process {
     }
 
     /// A call that must not wait returns at once.
-    fn must_be_allowed_to_wait(&self, waiting: &Waiting) -> Result<(), Violation> {
+    fn must_be_allowed_to_wait(&self, waiting: &BlockedThread) -> Result<(), Violation> {
         let syscall = waiting.call.syscall();
         let never = match syscall {
             Syscall::Send { flags, .. } | Syscall::Receive { flags, .. }
@@ -219,7 +220,7 @@ impl Process {
 
     fn judge(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         syscall: &Syscall,
         (opening, way): (Option<u64>, Option<Direction>),
         outcome: &CallResult,
@@ -274,7 +275,7 @@ impl Process {
         Err(format!("at most {most}"))
     }
 
-    fn local_name(&mut self, judge: &mut Judge<'_>, fd: Fd) -> Option<SocketAddr> {
+    fn local_name(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> Option<SocketAddr> {
         match self.quietly(judge, Syscall::LocalName { fd }) {
             Poll::Ready(Ok(Return { data: Data::Address(local), .. })) => Some(canonical(local)),
             _ => None,
@@ -282,7 +283,7 @@ impl Process {
     }
 
     /// A call for the tester's own sake.
-    fn quietly(&mut self, judge: &mut Judge<'_>, syscall: Syscall) -> Poll<CallResult> {
+    fn quietly(&mut self, judge: &mut CallContext<'_>, syscall: Syscall) -> Poll<CallResult> {
         self.sockets.call(judge.now, judge.host, &mut syscall.into())
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
 use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
-use super::tcp::{Broken, FAR, MAX_SCALE, ObservedFlow, after};
+use super::tcp::{BrokenLaw, FAR, MAX_SCALE, ObservedFlow, after};
 
 /// What has come and the host has not looked at yet.
 #[derive(Clone, Debug, Default)]
@@ -266,7 +266,7 @@ impl ObservedFlow {
     /// Judges the numbers of a segment. Where several beginnings of a connection are possible, those
     /// that do not fit were none. One that a cookie has brought back may follow before everything of
     /// the connection before has left.
-    pub(super) fn check_numbers(&mut self, segment: &Segment) -> Result<(), Broken> {
+    pub(super) fn check_numbers(&mut self, segment: &Segment) -> Result<(), BrokenLaw> {
         let candidates = self.candidates(segment);
         let (mut fitting, mut others, mut outcome) = (Vec::new(), Vec::new(), None);
         for &at in &candidates {

@@ -2,7 +2,7 @@
 //! in use: what is marked ECN-capable, and for how long a mark is echoed.
 
 use super::frame::{Segment, flag};
-use super::tcp::{Broken, after};
+use super::tcp::{BrokenLaw, after};
 
 /// `ECE` and `CWR`, and `AE`.
 const ECE: u16 = 0x40;
@@ -74,7 +74,7 @@ impl Marks {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment, ecn: u8, again: bool) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, ecn: u8, again: bool) -> Result<(), BrokenLaw> {
         if segment.has(flag::SYN) {
             self.is_uncertain |= self.host_syn.is_some_and(|before| before != segment.flags);
             self.host_syn = Some(segment.flags);

@@ -6,7 +6,7 @@ use datapath::tcp::state::State;
 use datapath::trace::CaState;
 
 use super::outgoing::Outgoing;
-use super::tcp::{Broken, ObservedFlow, after};
+use super::tcp::{BrokenLaw, ObservedFlow, after};
 
 /// What is known of a connection at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct HostView {
     pub modern: bool,
 }
 
-fn broken(law: &'static str, look: &ConnectionView, why: &str) -> Broken {
+fn broken(law: &'static str, look: &ConnectionView, why: &str) -> BrokenLaw {
     (law, format!("{why}: {look:?}"))
 }
 
@@ -52,7 +52,7 @@ impl ConnectionView {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn fits(&self, flow: &ObservedFlow) -> Result<(), Broken> {
+    pub fn fits(&self, flow: &ObservedFlow) -> Result<(), BrokenLaw> {
         let info = &self.info;
         let most = |out: &Outgoing| u64::from(flow.acked_at_most(out).wrapping_sub(out.iss));
         if flow.possible().all(|out| info.bytes_acked > most(out)) {
@@ -69,7 +69,7 @@ impl ConnectionView {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn follows(&self, before: &Self, around: HostView) -> Result<(), Broken> {
+    pub fn follows(&self, before: &Self, around: HostView) -> Result<(), BrokenLaw> {
         if before.info.state != State::Established || self.info.state != State::Established {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl ConnectionView {
     }
 
     /// RFC 5681 section 3.1: no more new data in flight than the congestion window.
-    fn keeps_cwnd(&self, before: &Self) -> Result<(), Broken> {
+    fn keeps_cwnd(&self, before: &Self) -> Result<(), BrokenLaw> {
         if self.new_data_since(before) > 0 && self.in_flight() > i64::from(self.info.snd_cwnd) {
             let why = format!("{} segments in flight", self.in_flight());
             return Err(broken("congestion window", self, &why));
@@ -91,7 +91,7 @@ impl ConnectionView {
 
     /// `DupThresh` segments SACKed beyond the first hole: it is lost (RFC 6675, RFC 8985 section 6.2),
     /// and the first retransmission waits for nothing (RFC 9937).
-    fn recovers(&self, before: &Self, around: HostView) -> Result<(), Broken> {
+    fn recovers(&self, before: &Self, around: HostView) -> Result<(), BrokenLaw> {
         let info = &self.info;
         let first = info.total_retrans == 0 && info.reord_seen == 0 && info.unacked > info.sacked;
         let recovering = info.ca_state >= CaState::Recovery;
@@ -128,7 +128,7 @@ impl ConnectionView {
     }
 
     /// Data, both windows and an idle device: what may go has gone.
-    fn goes_on(&self, around: HostView) -> Result<(), Broken> {
+    fn goes_on(&self, around: HostView) -> Result<(), BrokenLaw> {
         let info = &self.info;
         let mss = i64::from(info.snd_mss);
         let cwnd_room = (i64::from(info.snd_cwnd) - self.in_flight()) * mss;
@@ -185,7 +185,7 @@ pub fn changes_nothing(
     now: &ConnectionView,
     quoted: u32,
     flow: &ObservedFlow,
-) -> Result<(), Broken> {
+) -> Result<(), BrokenLaw> {
     let foreign = flow.possible().all(|out| after(quoted, out.reached) || after(out.iss, quoted));
     if !foreign || before == now {
         return Ok(());
@@ -202,7 +202,7 @@ pub fn narrows(
     before: &ConnectionView,
     now: &ConnectionView,
     flow: &ObservedFlow,
-) -> Result<(), Broken> {
+) -> Result<(), BrokenLaw> {
     let narrower = now.info.snd_mss < before.info.snd_mss && now.info.pmtu < before.info.pmtu;
     let whole = before.info.unacked > 0 && before.info.sacked == 0 && before.info.lost == 0;
     let calm = before.info.ca_state == CaState::Open && before.info.state == State::Established;

@@ -1,11 +1,11 @@
 //! What a host offers on the wire: a window whose edge stays, SACK blocks that lie ahead.
 
 use super::frame::{Segment, flag};
-use super::tcp::{Broken, MAX_SCALE, after};
+use super::tcp::{BrokenLaw, MAX_SCALE, after};
 
-/// What was seen of the windows of one flow's host.
+/// The windows offered by one flow's host, as observed from outside.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Offered {
+pub struct ObservedWindows {
     /// The host may take back what it has offered (`tcp_shrink_window`).
     pub may_shrink: bool,
     /// The furthest edge offered since the host's SYN.
@@ -16,7 +16,7 @@ pub struct Offered {
     is_ambiguous: bool,
 }
 
-impl Offered {
+impl ObservedWindows {
     /// A segment of the peer.
     pub fn heard(&mut self, segment: &Segment) {
         if segment.has(flag::SYN) {
@@ -43,7 +43,7 @@ impl Offered {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment, reached: u32, of_fin: bool) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, reached: u32, of_fin: bool) -> Result<(), BrokenLaw> {
         if segment.has(flag::SYN) {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Offered {
 
     /// RFC 9293 section 3.8.6: a host does not shrink its window. A closed one says that there is no
     /// memory, which nobody can know before.
-    fn check_edge(&mut self, segment: &Segment, reached: u32) -> Result<(), Broken> {
+    fn check_edge(&mut self, segment: &Segment, reached: u32) -> Result<(), BrokenLaw> {
         if segment.window == 0 || self.may_shrink || self.is_ambiguous {
             self.edge = None;
             return Ok(());
@@ -101,7 +101,7 @@ impl Offered {
 }
 
 /// Only the first block may tell of what came twice (RFC 2883).
-fn check_blocks(segment: &Segment) -> Result<(), Broken> {
+fn check_blocks(segment: &Segment) -> Result<(), BrokenLaw> {
     let ahead = |(start, _): &&(u32, u32)| after(*start, segment.ack);
     match segment.sack.iter().skip(1).find(|block| !ahead(block)) {
         None => Ok(()),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_window_keeps_its_edge_or_closes() {
-        let mut offered = Offered::default();
+        let mut offered = ObservedWindows::default();
         assert_eq!(offered.sent(&ack(100, 1_000), 100, false), Ok(()));
         assert_eq!(offered.sent(&ack(200, 900), 200, false), Ok(()));
         let shrunk = offered.sent(&ack(300, 700), 300, false).map_err(|broken| broken.0);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn blocks_behind_the_first_lie_ahead() {
-        let mut offered = Offered::default();
+        let mut offered = ObservedWindows::default();
         let of = |sack| Segment { sack, ..ack(500, 1_000) };
         assert_eq!(offered.sent(&of(vec![(400, 450), (600, 700)]), 500, false), Ok(()));
         let passed = offered.sent(&of(vec![(600, 700), (400, 450)]), 500, false);

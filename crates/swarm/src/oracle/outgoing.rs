@@ -4,7 +4,7 @@
 use core::ops::RangeInclusive;
 
 use super::frame::{Segment, flag};
-use super::tcp::{Broken, FAR, after};
+use super::tcp::{BrokenLaw, FAR, after};
 
 /// What the host has sent from one initial number on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment, limits: &Limits<'_>) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, limits: &Limits<'_>) -> Result<(), BrokenLaw> {
         let sent = segment.end().wrapping_sub(self.iss);
         let claims = limits.claims.iter().filter(|(ack, _)| ack.wrapping_sub(self.iss) <= sent);
         let claimed = claims.map(|(_, edge)| *edge);

@@ -2,16 +2,16 @@
 //! nothing without an answer, and what it has SACKed for good.
 
 use super::frame::{Segment, flag};
-use super::tcp::{Broken, after};
+use super::tcp::{BrokenLaw, after};
 
 /// `TCP_DELACK_MAX`, ms, the place on the timer wheel, and a millisecond.
 const ANSWER_WITHIN: u64 = 200 + 8 + 2;
 /// So many SACKed ranges are remembered.
 const MOST: usize = 64;
 
-/// What was seen of one flow's receiver.
+/// The receiver of one flow, as observed from outside.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
+pub struct ObservedReceiver {
     /// Just past the furthest byte that it has ever let in, and the latest that it has closed at.
     furthest: Option<u32>,
     closed: Option<u32>,
@@ -23,7 +23,7 @@ pub struct Taken {
     owes: Option<u64>,
 }
 
-impl Taken {
+impl ObservedReceiver {
     /// From here on nobody knows what window the host has in mind.
     pub fn unknown(&mut self) {
         self.is_unknown = true;
@@ -61,7 +61,7 @@ impl Taken {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn check_due(&self, now_ms: u64) -> Result<(), Broken> {
+    pub fn check_due(&self, now_ms: u64) -> Result<(), BrokenLaw> {
         match self.owes {
             Some(since) if now_ms > since + ANSWER_WITHIN => {
                 let what =
@@ -82,7 +82,7 @@ impl Taken {
         segment: &Segment,
         reached: u32,
         window: Option<u32>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         if segment.has(flag::SYN) {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl Taken {
     }
 
     /// RFC 2018 section 8 allows to throw SACKed data away; Linux does so only where memory is short.
-    fn check_kept(&mut self, segment: &Segment) -> Result<(), Broken> {
+    fn check_kept(&mut self, segment: &Segment) -> Result<(), BrokenLaw> {
         let ack = segment.ack;
         let within = |&&(start, end): &&(u32, u32)| !after(start, ack) && after(end, ack);
         if let Some((start, end)) = self.sacked.iter().find(within) {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_closed_window_is_closed_whatever_its_scale_hides() {
-        let mut taken = Taken::default();
+        let mut taken = ObservedReceiver::default();
         let ack = |ack, window| Segment { ack, window, flags: flag::ACK, ..Segment::default() };
         let data = |seq| Segment { seq, len: 10, ..Segment::default() };
         assert_eq!(taken.sent(&ack(100, 2), 100, Some(256)), Ok(()));

@@ -10,9 +10,9 @@ use datapath::tcp::state::State;
 use super::beginnings::Batch;
 use super::ecn::Marks;
 use super::frame::{Segment, flag};
-use super::offered::Offered;
+use super::offered::ObservedWindows;
 pub use super::outgoing::Outgoing;
-use super::taken::Taken;
+use super::taken::ObservedReceiver;
 
 mod sent;
 
@@ -48,8 +48,8 @@ pub struct Arrival {
     pub calm: bool,
 }
 
-/// A law, and how it was broken.
-pub type Broken = (&'static str, String);
+/// A broken law: its name, and how it was broken.
+pub type BrokenLaw = (&'static str, String);
 
 /// What was seen of one pair of ports.
 #[derive(Clone, Debug, Default)]
@@ -146,9 +146,9 @@ pub struct ObservedFlow {
     /// State of the connection after the latest step.
     pub state: Option<State>,
     /// What it offers.
-    pub offered: Offered,
+    pub offered: ObservedWindows,
     /// What it takes.
-    pub taken: Taken,
+    pub taken: ObservedReceiver,
     /// How it marks and echoes.
     pub marks: Marks,
 }

@@ -5,7 +5,7 @@ use datapath::qdisc::AnyQdisc;
 use datapath::qdisc::red::{Red, RedConfig, RedStats};
 use datapath::units::Instant;
 
-use super::law::{Broken, Call};
+use super::law::{BrokenLaw, Call};
 
 /// The average of a queue's length.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Average {
     }
 
     /// A packet came.
-    pub fn entered(&mut self, call: &Call<'_>, red: &Red, came: &Packet) -> Result<(), Broken> {
+    pub fn entered(&mut self, call: &Call<'_>, red: &Red, came: &Packet) -> Result<(), BrokenLaw> {
         if let Some(since) = self.idle_since.take() {
             self.decay(call.now.saturating_since(since).as_micros());
         } else {

@@ -11,15 +11,15 @@ use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, Spec, parse_filter, parse_qdisc};
 
 use super::law::{Call, Law};
-use super::ledger::{Ledger, Licence, Tally};
-use super::levels::Levels;
-use super::pace::Pace;
-use super::police::Policed;
+use super::ledger::{AllowedChanges, Ledger, WireCount};
+use super::levels::LevelCounters;
+use super::pace::RateBound;
+use super::police::PolicerBounds;
 use super::traffic::{Arrival, Shape};
 use super::{Case, Step};
-use crate::case::{Digest, Stepped, Violation};
+use crate::case::{Digest, StepwiseCase, Violation};
 
-pub(super) type Judgement = Result<(), Violation>;
+pub(super) type CheckResult = Result<(), Violation>;
 
 /// The tree under test.
 pub struct Bench<'a> {
@@ -35,13 +35,13 @@ pub struct Bench<'a> {
     pub(super) ledger: Ledger,
     pub(super) packets: u32,
     pub(super) epoch: u32,
-    pub(super) licence: Licence,
+    pub(super) licence: AllowedChanges,
     /// What netems have copied that are no longer there.
-    pub(super) past_copies: Tally,
+    pub(super) past_copies: WireCount,
     /// What the present root has sent and dropped, as seen from outside.
     pub(super) seen: Stats,
     /// Whether the root's drops may be counted otherwise than they were seen.
-    pub(super) drops_differ: DropsDiffer,
+    pub(super) drops_differ: DropCounting,
     /// Flows that may lie in one queue of fq with a flow of which a packet waits for its time. Until then that
     /// queue rests with all that is in it, and what finds the fast path free again passes it by
     /// (`fq_fastpath_check`, `fq_flow_set_throttled`).
@@ -54,10 +54,10 @@ pub struct Bench<'a> {
     /// Some flows are so many that CAKE may let two share a queue and part them again.
     is_crowded: bool,
     pub(super) words: String,
-    pub(super) pace: Pace,
+    pub(super) pace: RateBound,
     pub(super) law: Law,
-    pub(super) levels: Levels,
-    police: Option<Policed>,
+    pub(super) levels: LevelCounters,
+    police: Option<PolicerBounds>,
     pub(super) digest: Digest,
 }
 
@@ -66,11 +66,11 @@ const VAIN: u32 = 2_000;
 /// Where time ends for a case: some thirty years.
 const END: Instant = Instant::from_nanos(1_000_000_000_000_000_000);
 
-impl Stepped for Bench<'_> {
+impl StepwiseCase for Bench<'_> {
     type Step = Step;
 
     /// Does one step, and holds the tree against every law that can be told by then.
-    fn step(&mut self, number: usize, step: &Step) -> Judgement {
+    fn step(&mut self, number: usize, step: &Step) -> CheckResult {
         self.step = format!("step {number}");
         match step {
             Step::Tc(words) if words.starts_with("filter") => self.filter(words),
@@ -106,7 +106,7 @@ impl Stepped for Bench<'_> {
     }
 
     /// The device follows the watchdog until nothing waits; what cannot leave is purged.
-    fn finish(&mut self) -> Judgement {
+    fn finish(&mut self) -> CheckResult {
         "the end".clone_into(&mut self.step);
         self.check_levels()?;
         let emptied = self.follow(u32::MAX)?;
@@ -133,9 +133,9 @@ impl Stepped for Bench<'_> {
     }
 }
 
-/// How many drops a root counts, of those that were seen.
+/// Which of the observed drops a root counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DropsDiffer {
+pub(super) enum DropCounting {
     /// All.
     Not,
     /// Not those of a double, and of a super-packet that netem has cut only one.
@@ -177,17 +177,17 @@ impl<'a> Bench<'a> {
             ledger: Ledger::default(),
             packets: 0,
             epoch: 0,
-            licence: Licence { in_order: true, ..Licence::default() },
-            past_copies: Tally::default(),
+            licence: AllowedChanges { in_order: true, ..AllowedChanges::default() },
+            past_copies: WireCount::default(),
             seen: Stats::default(),
-            drops_differ: DropsDiffer::Not,
+            drops_differ: DropCounting::Not,
             mixes_tagged: false,
             is_crowded: case.flows.iter().any(|flow| flow.crowd > 1),
             words: String::new(),
-            pace: Pace::Unknown,
+            pace: RateBound::Unknown,
             law: Law::None,
-            levels: Levels::default(),
-            police: case.police.as_deref().and_then(Policed::of),
+            levels: LevelCounters::default(),
+            police: case.police.as_deref().and_then(PolicerBounds::of),
             digest: Digest::default(),
         }
     }
@@ -219,7 +219,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn change(&mut self, number: usize, words: &str) -> Judgement {
+    fn change(&mut self, number: usize, words: &str) -> CheckResult {
         let Ok(command) = parse_qdisc(words) else { return Ok(()) };
         self.check_levels()?;
         let (copies, shown) = (self.copies(), self.shown());
@@ -244,7 +244,7 @@ impl<'a> Bench<'a> {
             self.check_purged(waited)?;
             self.take_drops()?;
             self.seen = Stats::default();
-            self.drops_differ = DropsDiffer::Not;
+            self.drops_differ = DropCounting::Not;
             words.clone_into(&mut self.words);
             self.law = Law::of_new(&self.root, self.now);
         } else {
@@ -257,8 +257,8 @@ impl<'a> Bench<'a> {
             self.words.push_str(words);
         }
         self.read_licence();
-        self.pace = Pace::of(&self.root, &self.words, self.now);
-        self.levels = Levels::of(&self.root);
+        self.pace = RateBound::of(&self.root, &self.words, self.now);
+        self.levels = LevelCounters::of(&self.root);
         self.check_levels()
     }
 
@@ -283,7 +283,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A root that was replaced gave up all that waited in it.
-    fn check_purged(&self, waited: Backlog) -> Judgement {
+    fn check_purged(&self, waited: Backlog) -> CheckResult {
         let purged = backlog_of(self.dropped.iter().map(|(_, packet)| packet));
         if purged == waited {
             return Ok(());
@@ -291,7 +291,7 @@ impl<'a> Bench<'a> {
         self.broken("backlog", format!("{waited:?} waited, and {purged:?} were purged"))
     }
 
-    fn enqueue(&mut self, arrival: Arrival) -> Judgement {
+    fn enqueue(&mut self, arrival: Arrival) -> CheckResult {
         let number = flow_of(self.case, arrival);
         let Some(flow) = self.case.flows.get(usize::from(number)) else { return Ok(()) };
         let packet = flow.packet(arrival, self.packets);
@@ -364,7 +364,7 @@ impl<'a> Bench<'a> {
         Ok(most)
     }
 
-    fn peek(&mut self) -> Judgement {
+    fn peek(&mut self) -> CheckResult {
         let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
         // What is dropped to find it is of the same moment as the packet's leaving.
         let seen = self.root.peek(&mut cx).map(|packet| packet.body.clone());
@@ -396,7 +396,7 @@ impl<'a> Bench<'a> {
         Ok(false)
     }
 
-    fn take_drops(&mut self) -> Judgement {
+    fn take_drops(&mut self) -> CheckResult {
         for (reason, packet) in core::mem::take(&mut self.dropped) {
             self.seen.drops = self.seen.drops.wrapping_add(1);
             self.digest.add_text(reason.name());

@@ -7,12 +7,12 @@ use datapath::units::Instant;
 
 use super::average::Average;
 use super::rounds::Rounds;
-use super::slots::Slots;
+use super::slots::SlotUsage;
 use super::standing::OneQueue;
 use super::tins::Tins;
 
-/// What was broken: the oracle and what it saw.
-pub type Broken = (&'static str, String);
+/// A broken law: the oracle, and what it saw.
+pub type BrokenLaw = (&'static str, String);
 
 /// The law of a root, with what it has to remember.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub enum Law {
     /// red.
     Red(Box<Average>),
     /// netem.
-    Netem(Slots),
+    Netem(SlotUsage),
     /// CAKE.
     Cake(Box<Tins>),
 }
@@ -51,7 +51,7 @@ impl Law {
             AnyQdisc::Codel(codel) => Self::Codel(OneQueue::new(codel.config())),
             AnyQdisc::FqCodel(fq_codel) => Self::FqCodel(Rounds::new(fq_codel.config())),
             AnyQdisc::Red(red) => Self::Red(Box::new(Average::new(red, now))),
-            AnyQdisc::Netem(netem) => Slots::of(netem).map_or(Self::None, Self::Netem),
+            AnyQdisc::Netem(netem) => SlotUsage::of(netem).map_or(Self::None, Self::Netem),
             AnyQdisc::Cake(cake) => Self::Cake(Box::new(Tins::new(cake, root.handle))),
             _ => Self::None,
         }
@@ -70,7 +70,7 @@ impl Law {
     }
 
     /// A packet was given to the root; `came` is what it was before.
-    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
+    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), BrokenLaw> {
         match (self, call.root.qdisc()) {
             (Self::Codel(queue), _) => queue.entered(call, came),
             (Self::FqCodel(rounds), AnyQdisc::FqCodel(judged)) => {
@@ -83,7 +83,7 @@ impl Law {
     }
 
     /// The root was asked for a packet, and gave this one.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         match (self, call.root.qdisc()) {
             (Self::Codel(queue), _) => queue.left(call, packet),
             (Self::FqCodel(rounds), _) => rounds.left(call, packet),

@@ -7,14 +7,14 @@ use datapath::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{show_classes, show_json, show_text};
 
-use super::bench::{Bench, DropsDiffer, Judgement, backlog_of};
+use super::bench::{Bench, CheckResult, DropCounting, backlog_of};
 use super::ledger::Ledger;
 
 impl Bench<'_> {
-    pub(super) fn check(&self) -> Judgement {
+    pub(super) fn check(&self) -> CheckResult {
         self.check_books()?;
         if let Some(what) =
-            self.levels.difference(&self.root, self.drops_differ == DropsDiffer::Marks)
+            self.levels.difference(&self.root, self.drops_differ == DropCounting::Marks)
         {
             return self.broken("levels", what);
         }
@@ -26,9 +26,9 @@ impl Bench<'_> {
                 .broken("sent", format!("packets and bytes {seen:?} left, {sent:?} are counted"));
         }
         let agree = match self.drops_differ {
-            DropsDiffer::Not => stats.drops == self.seen.drops,
-            DropsDiffer::Fewer => stats.drops <= self.seen.drops,
-            DropsDiffer::Marks => true,
+            DropCounting::Not => stats.drops == self.seen.drops,
+            DropCounting::Fewer => stats.drops <= self.seen.drops,
+            DropCounting::Marks => true,
         };
         if !agree {
             let what = format!("{} were dropped, {} are counted", self.seen.drops, stats.drops);
@@ -38,7 +38,7 @@ impl Bench<'_> {
     }
 
     /// Whatever went in, or was made by netem, came out, was dropped, or waits.
-    pub(super) fn check_books(&self) -> Judgement {
+    pub(super) fn check_books(&self) -> CheckResult {
         let Ledger { entered, left, dropped, .. } = &self.ledger;
         let (copies, copied) = self.copies();
         let inside = entered.packets + self.past_copies.packets + copies;
@@ -66,7 +66,7 @@ impl Bench<'_> {
 
     /// After a `dequeue` that gave nothing: whoever has packets says when to come again, and not
     /// now.
-    pub(super) fn check_wake(&self) -> Judgement {
+    pub(super) fn check_wake(&self) -> CheckResult {
         let wake = self.root.wake_at();
         let waiting = self.root.backlog();
         match wake {
@@ -81,7 +81,7 @@ impl Bench<'_> {
     }
 
     /// Who says when to ask again has nothing before that: a copy that is asked early gives nothing.
-    pub(super) fn check_early(&self) -> Judgement {
+    pub(super) fn check_early(&self) -> CheckResult {
         // fq's timer may be late by its slack, and one that runs is left alone for a time that lies as much before its own.
         let slack = |sched: &Sched| {
             let slack = sched.fq().map_or(Duration::ZERO, |fq| fq.config().timer_slack);
@@ -106,7 +106,7 @@ impl Bench<'_> {
     }
 
     /// A netem without anything but a delay keeps no packet beyond it.
-    pub(super) fn check_due(&self) -> Judgement {
+    pub(super) fn check_due(&self) -> CheckResult {
         let AnyQdisc::Netem(netem) = self.root.qdisc() else { return Ok(()) };
         let config = netem.config();
         let plain = config.jitter == 0
@@ -125,7 +125,7 @@ impl Bench<'_> {
     }
 
     /// No queue grows beyond its limit.
-    pub(super) fn check_limit(&self, before: Backlog) -> Judgement {
+    pub(super) fn check_limit(&self, before: Backlog) -> CheckResult {
         let (packets, bytes) = match self.root.qdisc() {
             AnyQdisc::Fifo(fifo) => match fifo.kind() {
                 FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => (limit, u32::MAX),
@@ -154,7 +154,7 @@ impl Bench<'_> {
     }
 
     /// Every level of the tree gives up as many packets and bytes as it says it holds.
-    pub(super) fn check_levels(&self) -> Judgement {
+    pub(super) fn check_levels(&self) -> CheckResult {
         for (parent, sched) in self.root.tree() {
             let says = sched.backlog();
             let mut copy = sched.clone();
@@ -206,9 +206,9 @@ impl Bench<'_> {
                     self.licence.damage |= config.corrupt.0 > 0;
                     self.licence.in_order &= !mixes;
                     if config.ecn {
-                        self.drops_differ = DropsDiffer::Marks;
+                        self.drops_differ = DropCounting::Marks;
                     } else if doubles || config.corrupt.0 > 0 {
-                        self.drops_differ = self.drops_differ.max(DropsDiffer::Fewer);
+                        self.drops_differ = self.drops_differ.max(DropCounting::Fewer);
                     }
                 }
                 AnyQdisc::Cake(cake) => {

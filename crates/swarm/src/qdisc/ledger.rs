@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use datapath::packet::{Ecn, Extra, Flaws, Meta, Network, Packet, TcpFlags, Transport};
 use datapath::units::Instant;
 
-/// A packet that went in.
+/// A packet that was enqueued.
 #[derive(Clone, Debug)]
-struct Arrived {
+struct EnqueuedPacket {
     packet: Packet,
     /// How often each of its segments has come out.
     out: Vec<u32>,
@@ -24,30 +24,30 @@ struct Arrived {
 /// All packets of a case, by the number that their bodies carry.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    arrived: BTreeMap<u32, Arrived>,
+    arrived: BTreeMap<u32, EnqueuedPacket>,
     /// The last packet and segment of each flow that left, among those that came in under the same
     /// settings.
     last: BTreeMap<(u32, u16), (u32, u32)>,
     /// What went in.
-    pub entered: Tally,
+    pub entered: WireCount,
     /// What came out at the front.
-    pub left: Tally,
+    pub left: WireCount,
     /// What was dropped.
-    pub dropped: Tally,
+    pub dropped: WireCount,
 }
 
 /// Wire packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct WireCount {
     /// Packets; each segment of a super-packet is one.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
-/// What the qdiscs of a tree may have done to a packet.
+/// The changes that the qdiscs of a tree may make to a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Licence {
+pub struct AllowedChanges {
     /// netem makes copies.
     pub copies: bool,
     /// netem flips bits.
@@ -58,7 +58,7 @@ pub struct Licence {
     pub in_order: bool,
 }
 
-impl Tally {
+impl WireCount {
     /// One packet more.
     pub fn add(&mut self, packet: &Packet) {
         self.packets += u64::from(packet.segments());
@@ -73,12 +73,17 @@ impl Ledger {
         let segments = packet.segments() as usize;
         let packet = packet.clone();
         let arrived =
-            Arrived { out: vec![0; segments], truesize: 0, packet, flow, epoch, not_before };
+            EnqueuedPacket { out: vec![0; segments], truesize: 0, packet, flow, epoch, not_before };
         self.arrived.insert(arrived.packet.body.number(), arrived);
     }
 
     /// A packet leaves at the front.
-    pub fn leave(&mut self, packet: &Packet, now: Instant, licence: Licence) -> Result<(), String> {
+    pub fn leave(
+        &mut self,
+        packet: &Packet,
+        now: Instant,
+        licence: AllowedChanges,
+    ) -> Result<(), String> {
         self.left.add(packet);
         self.count(packet, licence)?;
         let number = packet.body.number();
@@ -101,25 +106,26 @@ impl Ledger {
 
     /// What waits now may leave in any order.
     pub fn forget_order(&mut self) {
-        let waits = |arrived: &&mut Arrived| arrived.out.contains(&0);
+        let waits = |arrived: &&mut EnqueuedPacket| arrived.out.contains(&0);
         self.arrived.values_mut().filter(waits).for_each(|arrived| arrived.flow = None);
     }
 
     /// A packet was dropped.
-    pub fn drop(&mut self, packet: &Packet, licence: Licence) -> Result<(), String> {
+    pub fn drop(&mut self, packet: &Packet, licence: AllowedChanges) -> Result<(), String> {
         self.dropped.add(packet);
         self.count(packet, licence)
     }
 
     /// Packets (super-packets count once for each segment) that neither left nor were dropped.
     pub fn missing(&self) -> u64 {
-        let missing = |arrived: &Arrived| arrived.out.iter().filter(|times| **times == 0).count();
+        let missing =
+            |arrived: &EnqueuedPacket| arrived.out.iter().filter(|times| **times == 0).count();
         self.arrived.values().map(|arrived| missing(arrived) as u64).sum()
     }
 
     /// Numbers of packets of which a part neither left nor was dropped.
     pub fn waiting(&self) -> impl Iterator<Item = (u32, &Packet, Instant)> + '_ {
-        let waits = |arrived: &&Arrived| arrived.out.contains(&0);
+        let waits = |arrived: &&EnqueuedPacket| arrived.out.contains(&0);
         self.arrived
             .iter()
             .filter(move |(_, arrived)| waits(arrived))
@@ -127,7 +133,7 @@ impl Ledger {
     }
 
     /// A packet comes out: as it went in, once, whole or as the segments that it had to be cut into.
-    fn count(&mut self, packet: &Packet, licence: Licence) -> Result<(), String> {
+    fn count(&mut self, packet: &Packet, licence: AllowedChanges) -> Result<(), String> {
         let number = packet.body.number();
         let Some(arrived) = self.arrived.get_mut(&number) else {
             return Err(format!("packet {number} came out, which never went in or is long gone"));
@@ -180,7 +186,7 @@ fn segment(whole: &Packet, nth: u32) -> Packet {
 }
 
 /// Whether `came` is `expected`, but for what the tree has the licence to change.
-fn compare(expected: &Packet, came: &Packet, licence: Licence) -> Result<(), String> {
+fn compare(expected: &Packet, came: &Packet, licence: AllowedChanges) -> Result<(), String> {
     let (tos, new) = (expected.network.tos(), came.network.tos());
     let ecn_kept = tos & 3 == new & 3 || Ecn::from_bits(new) == Ecn::Ce && tos & 3 != 0;
     let dscp_kept = tos >> 2 == new >> 2 || licence.wash && new >> 2 == 0;

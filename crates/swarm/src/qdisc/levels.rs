@@ -2,11 +2,11 @@
 
 use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _, Sched, Stats};
 
-/// The counters of every level as they were.
+/// The earlier counters of every level of a tree.
 #[derive(Clone, Debug, Default)]
-pub struct Levels(Vec<(Handle, Stats, Backlog)>);
+pub struct LevelCounters(Vec<(Handle, Stats, Backlog)>);
 
-impl Levels {
+impl LevelCounters {
     /// The counters as they are now.
     pub fn of(root: &Sched) -> Self {
         let tree = root.tree().into_iter();

@@ -8,9 +8,9 @@ use datapath::qdisc::AnyQdisc;
 use datapath::qdisc::Sched;
 use datapath::units::Instant;
 
-/// What the root of a tree promises about its rate.
+/// The rate limit that the root of a tree promises.
 #[derive(Clone, Copy, Debug)]
-pub enum Pace {
+pub enum RateBound {
     /// Nothing that is known here.
     Unknown,
     /// A token bucket, full at first (`tbf_change` fills it).
@@ -38,7 +38,7 @@ const LEAST: u64 = 64;
 /// 10⁹.
 const NANOS: u128 = 1_000_000_000;
 
-impl Pace {
+impl RateBound {
     /// What `root` promises from now on, given all words that it was configured with.
     pub fn of(root: &Sched, words: &str, now: Instant) -> Self {
         let says = |word| words.split(' ').any(|other| other == word);

@@ -6,10 +6,10 @@ use datapath::units::Instant;
 use iproute::tc::parse_police;
 use iproute::words::Words;
 
-/// A policer and what its bucket holds, in bytes times 10⁹: at least and at most, because the kernel
+/// A policer with bounds of its bucket's level, in bytes times 10⁹: least and most, because the kernel
 /// rounds the time of each packet.
 #[derive(Clone, Debug)]
-pub struct Policed {
+pub struct PolicerBounds {
     police: Police,
     least: u128,
     most: u128,
@@ -19,7 +19,7 @@ pub struct Policed {
 /// 10⁹.
 const NANOS: u128 = 1_000_000_000;
 
-impl Policed {
+impl PolicerBounds {
     /// The policer of these words.
     pub fn of(words: &str) -> Option<Self> {
         let config = parse_police(&mut Words::new(words)).ok()?;

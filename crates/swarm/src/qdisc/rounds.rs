@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use datapath::packet::Packet;
 use datapath::qdisc::fq_codel::FqCodelConfig;
 
-use super::law::{Broken, Call};
-use super::standing::{Standing, Waits, is_signal};
+use super::law::{BrokenLaw, Call};
+use super::standing::{StandingQueue, WaitingPacket, is_signal};
 
 /// All flows.
 #[derive(Clone, Debug)]
@@ -20,10 +20,10 @@ pub struct Rounds {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    queue: VecDeque<Waits>,
+    queue: VecDeque<WaitingPacket>,
     deficit: i64,
     is_listed: bool,
-    standing: Standing,
+    standing: StandingQueue,
 }
 
 impl Rounds {
@@ -33,9 +33,9 @@ impl Rounds {
     }
 
     /// A packet of `flow` came (`fq_codel_enqueue`).
-    pub fn entered(&mut self, call: &Call<'_>, came: &Packet, flow: u32) -> Result<(), Broken> {
+    pub fn entered(&mut self, call: &Call<'_>, came: &Packet, flow: u32) -> Result<(), BrokenLaw> {
         let state = self.flows.entry(flow).or_default();
-        state.queue.push_back(Waits::new(came, call.now));
+        state.queue.push_back(WaitingPacket::new(came, call.now));
         if !state.is_listed {
             state.is_listed = true;
             state.deficit = i64::from(self.config.quantum);
@@ -50,7 +50,7 @@ impl Rounds {
         Err(("limit", format!("{expected:?} were to be dropped, {dropped:?} were")))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Waits> {
+    fn all(&self) -> impl Iterator<Item = &WaitingPacket> {
         self.flows.values().flat_map(|flow| &flow.queue)
     }
 
@@ -80,7 +80,7 @@ impl Rounds {
     }
 
     /// The device asked (`fq_codel_dequeue`).
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         let mut dropped = call.dropped.iter().filter(|drop| is_signal(drop)).peekable();
         while let Some((flow, is_new)) = self.next_flow() {
             let mut after_drop = false;
@@ -126,7 +126,7 @@ impl Rounds {
         call: &Call<'_>,
         packet: &Packet,
         left: Option<&Packet>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         let params = self.config.params;
         let Some(waits) = self.flow(flow).queue.pop_front() else {
             return Err(("packets", format!("{} does not wait", packet.body.number())));
@@ -166,7 +166,7 @@ impl Rounds {
 }
 
 /// Whatever else left or was dropped did so out of turn.
-fn nothing_else(other: Option<&Packet>) -> Result<(), Broken> {
+fn nothing_else(other: Option<&Packet>) -> Result<(), BrokenLaw> {
     other.map_or(Ok(()), |other| {
         Err(("rounds", format!("it was not the turn of {}", other.body.number())))
     })

@@ -6,16 +6,16 @@ use datapath::packet::Packet;
 use datapath::qdisc::netem::{Netem, Slot};
 use datapath::units::{Duration, Instant};
 
-use super::law::{Broken, Call};
+use super::law::{BrokenLaw, Call};
 
-/// What left in the last slot.
+/// Packets and bytes that left in the last slot.
 #[derive(Clone, Debug)]
-pub struct Slots {
+pub struct SlotUsage {
     slot: Slot,
     recent: VecDeque<(Instant, u32)>,
 }
 
-impl Slots {
+impl SlotUsage {
     /// Only where all packets leave by slots.
     pub fn of(netem: &Netem) -> Option<Self> {
         let config = netem.config();
@@ -24,7 +24,7 @@ impl Slots {
     }
 
     /// The device asked. Whatever left within the least distance of slots left in one slot.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         let Some(packet) = packet else { return Ok(()) };
         let distance = Duration::from_nanos(self.slot.min_delay);
         while self.recent.front().is_some_and(|(at, _)| *at + distance <= call.now) {

@@ -8,20 +8,20 @@ use datapath::qdisc::codel::{CodelConfig, CodelParams};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 
-use super::law::{Broken, Call};
+use super::law::{BrokenLaw, Call};
 
-/// A queue that CoDel watches.
+/// A queue under CoDel.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct StandingQueue {
     /// Since when every packet that left had waited for longer than the target.
     since: Option<u32>,
     /// Somebody has been marked or dropped since.
     signalling: bool,
 }
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits {
+pub struct WaitingPacket {
     /// The number that its body carries.
     pub number: u32,
     /// Bytes on the wire.
@@ -34,16 +34,16 @@ pub struct Waits {
     tos: u8,
 }
 
-/// What became of a packet at the head of its queue.
+/// What CoDel did with the packet at the head of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leaving {
+enum HeadOutcome {
     Passed,
     Signalled,
     /// It bears a mark that it may have come with, or that a threshold may have made.
     Unknown,
 }
 
-impl Waits {
+impl WaitingPacket {
     /// A packet that comes now.
     pub fn new(packet: &Packet, now: Instant) -> Self {
         let tos = packet.network.tos();
@@ -62,16 +62,16 @@ impl Waits {
         units(now).wrapping_sub(units(self.came_at))
     }
 
-    fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> Leaving {
-        let Some(left) = left else { return Leaving::Signalled };
+    fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> HeadOutcome {
+        let Some(left) = left else { return HeadOutcome::Signalled };
         let is_marked = Ecn::from_bits(left.network.tos()) == Ecn::Ce;
         let selector = params.ce_selector;
         let over = is_after(self.sojourn(now), params.ce_threshold.0)
             && self.tos & selector.mask == selector.value;
         match is_marked {
-            false => Leaving::Passed,
-            true if self.ecn == Ecn::Ce || over => Leaving::Unknown,
-            true => Leaving::Signalled,
+            false => HeadOutcome::Passed,
+            true if self.ecn == Ecn::Ce || over => HeadOutcome::Unknown,
+            true => HeadOutcome::Signalled,
         }
     }
 }
@@ -87,7 +87,7 @@ fn is_after(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) as i32 > 0
 }
 
-impl Standing {
+impl StandingQueue {
     /// The queue was found empty, after a drop in the same turn or without one. Without, CoDel forgets
     /// that it was signalling, but not since when the queue has stood.
     pub fn found_empty(&mut self, after_drop: bool) {
@@ -102,11 +102,11 @@ impl Standing {
     pub fn taken(
         &mut self,
         params: &CodelParams,
-        waits: &Waits,
+        waits: &WaitingPacket,
         now: Instant,
         behind: u32,
         left: Option<&Packet>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         let sojourn = waits.sojourn(now);
         let time = units(now);
         let fine = is_after(params.target.0, sojourn) || behind <= params.mtu;
@@ -123,7 +123,7 @@ impl Standing {
             Some(since) => is_after(time, since.wrapping_add(params.interval.0)),
         };
         let tell = |what: &str| {
-            let Waits { number, .. } = waits;
+            let WaitingPacket { number, .. } = waits;
             let text = format!(
                 "packet {number} {what}: it waited for {sojourn} units of 1024 ns, {behind} bytes \
                  behind it; above target since {:?}, now {time}",
@@ -134,12 +134,12 @@ impl Standing {
         if left.is_none() && params.ecn && waits.ecn != Ecn::NotEct {
             return tell("could have been marked and was dropped");
         }
-        if !params.ecn && fate == Leaving::Signalled && left.is_some() {
+        if !params.ecn && fate == HeadOutcome::Signalled && left.is_some() {
             return tell("was marked without ecn");
         }
         match fate {
-            Leaving::Signalled if !over => return tell("was marked or dropped too soon"),
-            Leaving::Passed if over && !self.signalling => return tell("was let pass"),
+            HeadOutcome::Signalled if !over => return tell("was marked or dropped too soon"),
+            HeadOutcome::Passed if over && !self.signalling => return tell("was let pass"),
             _ => {}
         }
         self.signalling = over;
@@ -151,18 +151,18 @@ impl Standing {
 #[derive(Clone, Debug)]
 pub struct OneQueue {
     config: CodelConfig,
-    queue: VecDeque<Waits>,
-    standing: Standing,
+    queue: VecDeque<WaitingPacket>,
+    standing: StandingQueue,
 }
 
 impl OneQueue {
     /// An empty one.
     pub fn new(config: &CodelConfig) -> Self {
-        Self { config: *config, queue: VecDeque::new(), standing: Standing::default() }
+        Self { config: *config, queue: VecDeque::new(), standing: StandingQueue::default() }
     }
 
     /// A packet came.
-    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
+    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), BrokenLaw> {
         let full = self.queue.len() as u64 >= u64::from(self.config.limit);
         if full == call.dropped.is_empty() {
             let what =
@@ -170,13 +170,13 @@ impl OneQueue {
             return Err(("limit", what));
         }
         if !full {
-            self.queue.push_back(Waits::new(came, call.now));
+            self.queue.push_back(WaitingPacket::new(came, call.now));
         }
         Ok(())
     }
 
     /// The device asked.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         let dropped = call.dropped.iter().map(|(_, packet)| (packet, None));
         for (taken, left) in dropped.chain(packet.map(|packet| (packet, Some(packet)))) {
             let waits = self.queue.pop_front().filter(|waits| waits.number == taken.body.number());

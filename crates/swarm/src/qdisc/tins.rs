@@ -7,7 +7,7 @@ use datapath::packet::{Ecn, EtherType, Network, Packet};
 use datapath::qdisc::Handle;
 use datapath::qdisc::cake::{Cake, Config, TinMode};
 
-use super::law::{Broken, Call};
+use super::law::{BrokenLaw, Call};
 
 /// What was seen since the last change.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Tins {
     }
 
     /// A packet came.
-    pub fn entered(&mut self, _: &Call<'_>, cake: &Cake, came: &Packet) -> Result<(), Broken> {
+    pub fn entered(&mut self, _: &Call<'_>, cake: &Cake, came: &Packet) -> Result<(), BrokenLaw> {
         if Ecn::from_bits(came.network.tos()) == Ecn::Ce {
             self.came_marked.insert(came.body.number());
         }
@@ -95,7 +95,7 @@ impl Tins {
     }
 
     /// CAKE was asked, and gave this packet.
-    pub fn left(&mut self, cake: &Cake, packet: Option<&Packet>) -> Result<(), Broken> {
+    pub fn left(&mut self, cake: &Cake, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         if let Some(packet) = packet
             && Ecn::from_bits(packet.network.tos()) == Ecn::Ce
         {

@@ -6,16 +6,16 @@ use datapath::fib::dissect::{flow as flow_of_bytes, packet_flow};
 use datapath::fib::{Decision, HashInput, NextHop, Prefix, Route, RouteFilter, RouteKey};
 use datapath::packet::Packet;
 
-use super::bench::{Bench, Judgement};
+use super::bench::{Bench, CheckResult};
 use super::frames::any_packet;
 use super::hashing;
 use super::model::Answer;
-use super::steps::Asked;
+use super::steps::LookupBatch;
 use super::values::{any_address, any_port, masked};
 use crate::draw::Draw;
 
 impl Bench {
-    pub(super) fn ask(&mut self, asked: Asked) -> Judgement {
+    pub(super) fn ask(&mut self, asked: LookupBatch) -> CheckResult {
         let mut draw = Draw::new(asked.seed, 0);
         let keys: Vec<RouteKey> = (0..asked.count).map(|_| self.question(&mut draw)).collect();
         let mut together = vec![Decision::NoRoute; keys.len()];
@@ -36,7 +36,7 @@ impl Bench {
     }
 
     /// Packets of any make are read from their bytes and forwarded.
-    pub(super) fn frames(&mut self, asked: Asked) -> Judgement {
+    pub(super) fn frames(&mut self, asked: LookupBatch) -> CheckResult {
         let mut draw = Draw::new(asked.seed, 0);
         for _ in 0..asked.count {
             let key = RouteKey { oif: None, iif: Some(0), ..self.question(&mut draw) };
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Routes to many prefixes come, or go again.
-    pub(super) fn many(&mut self, add: bool, seed: u64, count: u32) -> Judgement {
+    pub(super) fn many(&mut self, add: bool, seed: u64, count: u32) -> CheckResult {
         let mut draw = Draw::new(seed, 0);
         let ports = self.model.links.len() as u8;
         for _ in 0..count {
@@ -113,7 +113,7 @@ impl Bench {
         expected: &Answer,
         came: Decision,
         how: &str,
-    ) -> Judgement {
+    ) -> CheckResult {
         let right = match expected {
             Answer::Only(decision) => *decision == came,
             Answer::OneOf(hops) => match came {

@@ -11,9 +11,9 @@ use super::groups::Groups;
 use super::ipv6;
 use super::model::{Expected, LinkState, Model, refusal};
 use super::steps::{RouteCase, Step, Verb};
-use crate::case::{Digest, Stepped, Violation};
+use crate::case::{Digest, StepwiseCase, Violation};
 
-pub(super) type Judgement = Result<(), Violation>;
+pub(super) type CheckResult = Result<(), Violation>;
 
 /// The tables under test.
 pub struct Bench {
@@ -40,11 +40,11 @@ impl Interfaces for Numbers {
 /// A table of more routes is not written down.
 const LARGE: usize = 300;
 
-impl Stepped for Bench {
+impl StepwiseCase for Bench {
     type Step = Step;
 
     /// Does one step.
-    fn step(&mut self, number: usize, step: &Step) -> Judgement {
+    fn step(&mut self, number: usize, step: &Step) -> CheckResult {
         self.step = format!("step {number}");
         match step {
             Step::Route(verb, route) => self.route(*verb, route)?,
@@ -92,7 +92,7 @@ impl Stepped for Bench {
 
     /// What is configured is written down and read back, and answers alike: but for IPv6 routes of which
     /// `replace` has made two alike, where the second is refused, as Linux refuses it.
-    fn finish(&mut self) -> Judgement {
+    fn finish(&mut self) -> CheckResult {
         "the end".clone_into(&mut self.step);
         if self.ip.fib.len() > LARGE || ipv6::twins(&self.ip.fib.routes()) {
             return self.check_netlink();
@@ -166,7 +166,7 @@ impl Bench {
         Ok(Some(error))
     }
 
-    fn route(&mut self, verb: Verb, case: &RouteCase) -> Judgement {
+    fn route(&mut self, verb: Verb, case: &RouteCase) -> CheckResult {
         let family = if case.addr.is_ipv6() { "-6 " } else { "" };
         let name = format!("{verb:?}").to_lowercase();
         let words = format!("{family}route {name} {}", case.words());
@@ -219,7 +219,7 @@ impl Bench {
         }
     }
 
-    fn link(&mut self, port: u8, up: bool, carrier: bool, ignore: [bool; 2]) -> Judgement {
+    fn link(&mut self, port: u8, up: bool, carrier: bool, ignore: [bool; 2]) -> CheckResult {
         let state = if up { "up" } else { "down" };
         let on = if carrier { "on" } else { "off" };
         self.command(&format!("link set a{port} {state} carrier {on}"))?;
@@ -241,7 +241,7 @@ impl Bench {
 
     /// A carrier was lost: no object over the interface is left, and no route of one that is gone
     /// (`nh_netdev_event`).
-    fn lose_objects(&mut self, port: u16) -> Judgement {
+    fn lose_objects(&mut self, port: u16) -> CheckResult {
         let objects = self.ip.fib.objects();
         let over = |config: &ObjectConfig| matches!(config, ObjectConfig::Hop(hop) if hop.hop.port == port);
         if let Some((id, _)) = objects.iter().find(|(_, object)| over(object.config())) {
@@ -252,7 +252,7 @@ impl Bench {
     }
 
     /// Time passes, and resilient groups do what they want to do by then.
-    fn wait(&mut self, millis: u32) -> Judgement {
+    fn wait(&mut self, millis: u32) -> CheckResult {
         let until = self.ip.now + Duration::from_millis(u64::from(millis));
         let mut wakes = 0;
         while let Some(at) = self.ip.fib.wake_at().filter(|at| *at <= until) {
@@ -269,7 +269,7 @@ impl Bench {
     }
 
     /// Words whose meaning the model does not know.
-    fn words(&mut self, words: &str) -> Judgement {
+    fn words(&mut self, words: &str) -> CheckResult {
         if words.starts_with("sysctl") {
             // Sets one after the other, up to the first that is wrong.
             drop(self.ip.run(words));
@@ -297,7 +297,7 @@ impl Bench {
     }
 
     /// Whatever the tables are, they are in order, and refer to nothing that is gone.
-    fn check(&mut self) -> Judgement {
+    fn check(&mut self) -> CheckResult {
         let fib = &self.ip.fib;
         for v6 in [false, true] {
             if !fib.rules(v6).is_sorted_by_key(|rule| rule.priority) {
@@ -319,7 +319,7 @@ impl Bench {
         self.check_groups()
     }
 
-    fn check_groups(&mut self) -> Judgement {
+    fn check_groups(&mut self) -> CheckResult {
         self.check_buckets()?;
         match self.groups.look(&self.ip.fib, &self.model, self.ip.now) {
             Ok(()) => Ok(()),
@@ -329,7 +329,7 @@ impl Bench {
 
     /// Every bucket of a resilient group belongs to a member of it, and to one in service if there is
     /// any.
-    fn check_buckets(&self) -> Judgement {
+    fn check_buckets(&self) -> CheckResult {
         let fib = &self.ip.fib;
         for (id, object) in fib.objects().iter() {
             let members: Vec<u32> = object.members().iter().map(|member| member.id).collect();
@@ -350,7 +350,7 @@ impl Bench {
     }
 
     /// Routes and objects survive their netlink messages.
-    fn check_netlink(&self) -> Judgement {
+    fn check_netlink(&self) -> CheckResult {
         for mut route in self.ip.fib.routes() {
             // Only those of the series of 2015 have a number.
             if matches!(route.algorithm, Algorithm::Modulo | Algorithm::Credit) {

@@ -15,7 +15,7 @@ mod steps;
 mod values;
 mod words;
 
-pub use steps::{Asked, Hop, ObjectCase, RouteCase, RuleCase, Step, Verb};
+pub use steps::{Hop, LookupBatch, ObjectCase, RouteCase, RuleCase, Step, Verb};
 
 use serde::{Deserialize, Serialize};
 

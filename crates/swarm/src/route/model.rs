@@ -49,7 +49,7 @@ pub struct LinkState {
     pub ignore: [bool; 2],
 }
 
-/// What becomes of a command.
+/// The expected result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// It is carried out.
@@ -62,7 +62,7 @@ pub enum Expected {
     Invalid,
 }
 
-/// What may be the answer to a look-up.
+/// The possible answers to a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// This one.

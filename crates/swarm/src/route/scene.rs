@@ -1,7 +1,7 @@
 //! A resilient group of several members, used, changed and used again: chance alone seldom makes one whose
 //! members all serve.
 
-use super::steps::{Asked, Hop, ObjectCase, RouteCase, Step, Verb};
+use super::steps::{Hop, LookupBatch, ObjectCase, RouteCase, Step, Verb};
 use super::values::any_port;
 use crate::draw::Draw;
 
@@ -28,7 +28,7 @@ pub fn group_under_change(ports: u8, draw: &mut Draw) -> Vec<Step> {
                 ignore: [false; 2],
             },
             5..=6 => Step::Wait(draw.log_range(1..=20_000) as u32),
-            _ => Step::Ask(Asked { seed: draw.bits(), count: draw.range(1..=60) as u32 }),
+            _ => Step::Ask(LookupBatch { seed: draw.bits(), count: draw.range(1..=60) as u32 }),
         });
     }
     steps

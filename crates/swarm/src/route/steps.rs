@@ -79,13 +79,13 @@ pub enum Step {
         count: u32,
     },
     /// Packets, drawn from a seed, that are forwarded as they are read from their bytes.
-    Frames(Asked),
+    Frames(LookupBatch),
     /// Time passes, in ms.
     Wait(u32),
     /// Any words.
     Words(String),
     /// Packets ask the way.
-    Ask(Asked),
+    Ask(LookupBatch),
 }
 
 /// The verbs of `ip route`.
@@ -176,10 +176,10 @@ pub struct RuleCase {
     pub action: String,
 }
 
-/// Packets that ask the way: so many, drawn from this seed, near the routes that there are.
+/// Packets to be routed: so many, drawn from this seed, near the existing routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct LookupBatch {
     /// What they are drawn from.
     pub seed: u64,
     /// How many.
@@ -227,8 +227,8 @@ impl Step {
             22 => Self::Sysctl { policy: draw.range(0..=3) as u8, use_neigh: draw.percent(50) },
             23 => Self::Wait(draw.log_range(1..=300_000) as u32),
             24 => Self::Words(any_words(draw)),
-            30 => Self::Frames(Asked { seed: draw.bits(), count: draw.range(1..=20) as u32 }),
-            _ => Self::Ask(Asked { seed: draw.bits(), count: draw.range(1..=40) as u32 }),
+            30 => Self::Frames(LookupBatch { seed: draw.bits(), count: draw.range(1..=20) as u32 }),
+            _ => Self::Ask(LookupBatch { seed: draw.bits(), count: draw.range(1..=40) as u32 }),
         }
     }
 
@@ -244,12 +244,17 @@ impl Step {
             Self::Frames(asked) if asked.count > 1 => {
                 let count = asked.count / 2;
                 let later = asked.seed.wrapping_add(1) & 0xff;
-                [Asked { count, ..*asked }, Asked { count, seed: later }].map(Self::Frames).into()
+                [LookupBatch { count, ..*asked }, LookupBatch { count, seed: later }]
+                    .map(Self::Frames)
+                    .into()
             }
             Self::Ask(asked) if asked.count > 1 => {
                 let count = asked.count / 2;
                 let later = asked.seed.wrapping_add(1) & 0xff;
-                vec![Self::Ask(Asked { count, ..*asked }), Self::Ask(Asked { count, seed: later })]
+                vec![
+                    Self::Ask(LookupBatch { count, ..*asked }),
+                    Self::Ask(LookupBatch { count, seed: later }),
+                ]
             }
             _ => Vec::new(),
         }

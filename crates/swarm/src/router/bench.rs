@@ -17,7 +17,7 @@ use super::frames::{
     solicited_node,
 };
 use super::{Case, Step, Target};
-use crate::case::{Digest, Stepped, Violation};
+use crate::case::{Digest, StepwiseCase, Violation};
 
 /// Packets that a device takes before it gives room back.
 const ROOM: u32 = 8;
@@ -33,7 +33,7 @@ pub struct Bench<'a> {
     case: &'a Case,
     host: Host,
     now: Instant,
-    ports: Vec<State>,
+    ports: Vec<InterfaceState>,
     /// Packets that came in, by their numbers.
     tracks: BTreeMap<u16, Track>,
     /// Answers that are on their way: when, in which order, by which interface, the frame.
@@ -50,7 +50,7 @@ pub struct Bench<'a> {
 
 /// An interface.
 #[derive(Default)]
-struct State {
+struct InterfaceState {
     down: bool,
     full: bool,
     /// Room that is not given back.
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
                 host.fib_mut().add(route).expect("a new route");
             }
             let machines = wire.machines.iter().map(|it| (0, it.answers)).collect();
-            ports.push(State { machines, ..State::default() });
+            ports.push(InterfaceState { machines, ..InterfaceState::default() });
         }
         let mut bench = Self {
             case,
@@ -476,7 +476,7 @@ fn ours(port: u8) -> Mac {
     [2, 0, 0, 0, 0, port]
 }
 
-impl Stepped for Bench<'_> {
+impl StepwiseCase for Bench<'_> {
     type Step = Step;
 
     fn step(&mut self, number: usize, step: &Step) -> Result<(), Violation> {

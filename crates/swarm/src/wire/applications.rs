@@ -8,10 +8,10 @@ use datapath::tcp::state::State;
 
 use super::bench::{Bench, LISTENER, SERVER};
 use super::calls::Call;
-use crate::oracle::tcp::{Broken, ObservedFlow};
+use crate::oracle::tcp::{BrokenLaw, ObservedFlow};
 
 impl Bench {
-    pub(super) fn call(&mut self, call: &Call) -> Result<(), Broken> {
+    pub(super) fn call(&mut self, call: &Call) -> Result<(), BrokenLaw> {
         if self.open.is_empty() && !matches!(call, Call::Socket) {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Bench {
         Some(self.flows.len() - 1)
     }
 
-    pub(super) fn check_read(&self, slot: usize) -> Result<(), Broken> {
+    pub(super) fn check_read(&self, slot: usize) -> Result<(), BrokenLaw> {
         let Some((_, Some(flow))) = self.open.get(slot) else { return Ok(()) };
         let flow = &self.flows[*flow];
         if flow.read <= flow.in_order() {

@@ -9,15 +9,15 @@ use datapath::tcp::state::State;
 use super::bench::{Bench, CLIENT, LISTENER};
 use super::calls::KEY;
 use super::icmp::Icmp;
-use super::segment::{Damage, Ends, Segment, in_ip, packets, set_checksum};
+use super::segment::{Damage, Segment, SegmentContext, in_ip, packets, set_checksum};
 use crate::oracle::frame::{self, Content, Options, flag, sum};
 use crate::oracle::insight;
-use crate::oracle::tcp::{Arrival, Broken, Liveness, ObservedFlow};
+use crate::oracle::tcp::{Arrival, BrokenLaw, Liveness, ObservedFlow};
 
 impl Bench {
-    pub(super) fn ends(&self) -> Ends<'static> {
+    pub(super) fn ends(&self) -> SegmentContext<'static> {
         let [host, peer] = self.addresses;
-        Ends { peer, host, now_ms: self.now.as_millis(), key: KEY }
+        SegmentContext { peer, host, now_ms: self.now.as_millis(), key: KEY }
     }
 
     pub(super) fn flow_of(&mut self, counted: u16, fresh: bool) -> usize {
@@ -31,7 +31,7 @@ impl Bench {
         self.flows.len() - 1 - usize::from(counted) % self.flows.len()
     }
 
-    pub(super) fn segment(&mut self, segment: &Segment) -> Result<(), Broken> {
+    pub(super) fn segment(&mut self, segment: &Segment) -> Result<(), BrokenLaw> {
         let at = self.flow_of(segment.flow, segment.fresh);
         let ends = self.ends();
         let bytes = segment.bytes(&self.flows[at], &ends);
@@ -87,7 +87,7 @@ impl Bench {
         }
     }
 
-    pub(super) fn tunnelled(&mut self, protocol: u8, segment: &Segment) -> Result<(), Broken> {
+    pub(super) fn tunnelled(&mut self, protocol: u8, segment: &Segment) -> Result<(), BrokenLaw> {
         let at = self.flow_of(segment.flow, false);
         let ends = self.ends();
         let inner = in_ip(&segment.bytes(&self.flows[at], &ends), 6, 0, 1, &ends);
@@ -95,7 +95,7 @@ impl Bench {
         self.hand_in(&outer)
     }
 
-    pub(super) fn icmp(&mut self, icmp: &Icmp) -> Result<(), Broken> {
+    pub(super) fn icmp(&mut self, icmp: &Icmp) -> Result<(), BrokenLaw> {
         if self.flows.is_empty() {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Bench {
         Ok(())
     }
 
-    pub(super) fn hand_in(&mut self, packet: &[u8]) -> Result<(), Broken> {
+    pub(super) fn hand_in(&mut self, packet: &[u8]) -> Result<(), BrokenLaw> {
         let Ok(mut packet) = Packet::parse_ip(packet) else { return Ok(()) };
         self.handed_in += 1;
         let rx = self.host.receive(self.now, self.port, &mut packet);
@@ -138,7 +138,7 @@ impl Bench {
         at: usize,
         before: Option<State>,
         read: &frame::Segment,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         let Some(before) = before.filter(|state| is_established(*state)) else { return Ok(()) };
         let (reset, syn) = (read.has(flag::RST), read.has(flag::SYN));
         if !reset && !syn {
@@ -157,7 +157,7 @@ impl Bench {
     }
 
     /// Challenges of one connection keep their distance (`tcp_invalid_ratelimit`).
-    pub(super) fn check_rate(&mut self, at: usize) -> Result<(), Broken> {
+    pub(super) fn check_rate(&mut self, at: usize) -> Result<(), BrokenLaw> {
         let limit = self.host.tcp_defaults().sysctl.tcp_invalid_ratelimit;
         let latest = self.answered_at.iter().rev().find(|(flow, _)| *flow == at);
         let since = latest.map(|(_, when)| self.now.saturating_since(*when).as_millis());
@@ -221,7 +221,7 @@ fn is_established(state: State) -> bool {
 }
 
 /// Makes a packet wrong.
-fn damage_packet(packet: &mut Vec<u8>, damage: Damage, ends: &Ends<'_>) {
+fn damage_packet(packet: &mut Vec<u8>, damage: Damage, ends: &SegmentContext<'_>) {
     let transport = if packet[0] >> 4 == 4 { 20 } else { 40 };
     match damage {
         Damage::TcpChecksum => {

@@ -12,10 +12,10 @@ use datapath::tcp::TcpConfig;
 use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant};
 
-use super::path::{Rerouted, possible_mtu};
+use super::path::{PathMtuChange, possible_mtu};
 use super::{Setup, Step};
 use crate::case::Digest;
-use crate::oracle::tcp::{Broken, ObservedFlow};
+use crate::oracle::tcp::{BrokenLaw, ObservedFlow};
 
 /// Port of the listener.
 pub(super) const LISTENER: u16 = 8080;
@@ -76,7 +76,7 @@ pub(super) struct Bench {
     /// The MTU has never changed.
     pub one_mtu: bool,
     /// What the route says about it, if that has changed.
-    pub rerouted: Option<Rerouted>,
+    pub rerouted: Option<PathMtuChange>,
     /// The largest value that `tcp_min_snd_mss` has had.
     pub lowest_mss: u32,
     /// Sockets whose writers wait for memory, and what was acknowledged when they began to.
@@ -152,13 +152,13 @@ impl Bench {
         format!("{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
     }
 
-    pub fn step(&mut self, step: &Step) -> Result<(), Broken> {
+    pub fn step(&mut self, step: &Step) -> Result<(), BrokenLaw> {
         self.perform(step)?;
         self.check_states()?;
         self.check_writers()
     }
 
-    fn perform(&mut self, step: &Step) -> Result<(), Broken> {
+    fn perform(&mut self, step: &Step) -> Result<(), BrokenLaw> {
         match step {
             Step::Wait(micros) => self.pass(Duration::from_micros(*micros)),
             Step::Timer(times) => (0..*times).try_for_each(|_| self.next_timer()),
@@ -195,7 +195,7 @@ impl Bench {
     }
 
     /// Lets time pass.
-    pub fn pass(&mut self, time: Duration) -> Result<(), Broken> {
+    pub fn pass(&mut self, time: Duration) -> Result<(), BrokenLaw> {
         let until = self.now + time;
         let limit = MAX_WAKES + MAX_WAKES * time.as_millis() / 1_000;
         let mut wakes = 0;
@@ -214,7 +214,7 @@ impl Bench {
     }
 
     /// No ACK is overdue.
-    fn check_due(&mut self) -> Result<(), Broken> {
+    fn check_due(&mut self) -> Result<(), BrokenLaw> {
         let quiet = self.device.is_empty();
         for at in 0..self.flows.len() {
             // What finds no room in the receive buffer is dropped without an ACK before Linux 6.7.
@@ -229,7 +229,7 @@ impl Bench {
         Ok(())
     }
 
-    fn next_timer(&mut self) -> Result<(), Broken> {
+    fn next_timer(&mut self) -> Result<(), BrokenLaw> {
         match self.next_event() {
             Some(at) => self.advance(at),
             None => Ok(()),
@@ -242,7 +242,7 @@ impl Bench {
         self.host.wake_at().into_iter().chain(device).min()
     }
 
-    pub fn advance(&mut self, to: Instant) -> Result<(), Broken> {
+    pub fn advance(&mut self, to: Instant) -> Result<(), BrokenLaw> {
         self.now = self.now.max(to);
         while self.device.pop_front_if(|at| *at <= self.now).is_some() {
             self.host.credit(self.now, self.port);

@@ -5,7 +5,7 @@ use datapath::socket::number;
 use super::bursts;
 use super::calls::Call;
 use super::icmp::Icmp;
-use super::segment::{Acks, Block, Choice, Damage, Pieces, Segment, SeqBase, Stamps};
+use super::segment::{Acks, Block, Choice, Damage, Fragments, Segment, SeqBase, Timestamps};
 use super::words::{option, sysctl};
 use super::{Case, Setup, Step};
 use crate::draw::Draw;
@@ -187,7 +187,7 @@ pub(super) fn syn(temper: &CaseTraits) -> Segment {
     Segment {
         window: temper.window,
         options: temper.syn.clone(),
-        stamps: temper.stamps.then(Stamps::default),
+        stamps: temper.stamps.then(Timestamps::default),
         signed: temper.signed.then_some(true),
         ..Segment::default()
     }
@@ -247,7 +247,7 @@ pub(super) fn honest(draw: &mut Draw, temper: &CaseTraits) -> Segment {
         flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
         flags: flag::ACK | temper.ace,
         window: temper.window,
-        stamps: temper.stamps.then_some(Stamps { value: 0, echo: temper.echo }),
+        stamps: temper.stamps.then_some(Timestamps { value: 0, echo: temper.echo }),
         signed: temper.signed.then_some(true),
         ..Segment::default()
     };
@@ -337,7 +337,7 @@ fn spoil(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
         14 => segment.options.push(Choice::Sack(blocks(draw, 50))),
         15 => {
             let value = if draw.percent(50) { skew(draw) } else { 0 };
-            segment.stamps = Some(Stamps { value, echo: skew(draw) });
+            segment.stamps = Some(Timestamps { value, echo: skew(draw) });
         }
         16 => segment.stamps = None,
         17 => segment.options.push(option_of_segment(draw)),
@@ -348,7 +348,7 @@ fn spoil(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
         }
         _ => {
             segment.len = segment.len.max(60);
-            segment.pieces = Some(Pieces {
+            segment.pieces = Some(Fragments {
                 words: draw.range(1..=40) as u16,
                 reversed: draw.percent(30),
                 lost: draw.maybe(20, |draw| draw.range(0..=5) as u16),

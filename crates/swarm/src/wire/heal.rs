@@ -9,9 +9,9 @@ use datapath::units::Duration;
 use super::Setup;
 use super::bench::Bench;
 use super::calls::Call;
-use super::segment::{Acks, Segment, SeqBase, Stamps};
+use super::segment::{Acks, Segment, SeqBase, Timestamps};
 use crate::oracle::frame::flag;
-use crate::oracle::tcp::{Broken, ObservedFlow, after};
+use crate::oracle::tcp::{BrokenLaw, ObservedFlow, after};
 
 /// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
 const PATIENCE: Duration = Duration::from_secs(250);
@@ -28,7 +28,7 @@ const MAX_FILL: u32 = 4_000;
 const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 
 /// Lets everything come to its end.
-pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
+pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), BrokenLaw> {
     let mut alive = alive(bench);
     if be_honest(bench, setup, &mut alive)? {
         alive.iter().try_for_each(|alive| check_delivered(bench, alive))?;
@@ -84,7 +84,7 @@ fn is_weary(bench: &Bench, at: usize) -> Option<bool> {
 
 /// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
 /// more happened.
-fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [LiveFlow]) -> Result<bool, Broken> {
+fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [LiveFlow]) -> Result<bool, BrokenLaw> {
     let mut idle = Duration::ZERO;
     let mut so_far = progress(bench);
     for _ in 0..MAX_TURNS {
@@ -126,7 +126,7 @@ fn progress(bench: &Bench) -> Vec<(Option<u32>, Option<u32>)> {
 }
 
 /// The peer sends what is missing, acknowledges all that it has seen, and says what comes next.
-fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), Broken> {
+fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), BrokenLaw> {
     let flow = &bench.flows[at];
     if flow.reset || flow.begun.is_empty() {
         return Ok(());
@@ -160,7 +160,7 @@ fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
         from: SeqBase::Acked,
         acks: Acks::All,
         window,
-        stamps: Some(Stamps::default()),
+        stamps: Some(Timestamps::default()),
         signed: signed.then_some(true),
         ..Segment::default()
     }
@@ -169,7 +169,7 @@ fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
 /// Peers acknowledge, offer this window and are not heard of any more, while applications write. Who
 /// waits for an answer gives up by himself: after `tcp_retries2` probes of a closed window
 /// (`tcp_probe_timer`), or as many timeouts (`tcp_write_timeout`).
-fn fall_silent(bench: &mut Bench, window: u16) -> Result<(), Broken> {
+fn fall_silent(bench: &mut Bench, window: u16) -> Result<(), BrokenLaw> {
     let open = |at: &usize| {
         matches!(bench.state_of(*at), Some(State::Established | State::CloseWait))
             && bench.flows[*at].host_ack.is_some()
@@ -192,7 +192,7 @@ fn fall_silent(bench: &mut Bench, window: u16) -> Result<(), Broken> {
     Ok(())
 }
 
-fn read_all(bench: &mut Bench) -> Result<(), Broken> {
+fn read_all(bench: &mut Bench) -> Result<(), BrokenLaw> {
     for slot in 0..bench.open.len() {
         let fd = bench.open[slot].0;
         for _ in 0..64 {
@@ -208,7 +208,7 @@ fn read_all(bench: &mut Bench) -> Result<(), Broken> {
     Ok(())
 }
 
-fn close_all(bench: &mut Bench) -> Result<(), Broken> {
+fn close_all(bench: &mut Bench) -> Result<(), BrokenLaw> {
     for (fd, _) in core::mem::take(&mut bench.open) {
         let linger = datapath::socket::OptionValue::Linger { on: false, seconds: 0 };
         let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
@@ -220,7 +220,7 @@ fn close_all(bench: &mut Bench) -> Result<(), Broken> {
 }
 
 /// What was written has arrived, or a reset has told the peer that it will not.
-fn check_delivered(bench: &Bench, before: &LiveFlow) -> Result<(), Broken> {
+fn check_delivered(bench: &Bench, before: &LiveFlow) -> Result<(), BrokenLaw> {
     let at = before.at;
     let flow = &bench.flows[at];
     let Some(out) = flow.present().filter(|_| !flow.reset) else { return Ok(()) };

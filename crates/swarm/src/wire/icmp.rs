@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::segment::{Acks, Ends, in_ip, octets};
+use super::segment::{Acks, SegmentContext, in_ip, octets};
 use crate::oracle::frame::{pseudo_sum, sum};
 use crate::oracle::tcp::ObservedFlow;
 
@@ -34,8 +34,8 @@ pub struct Icmp {
 
 impl Icmp {
     /// The bytes of the whole packet.
-    pub fn bytes(&self, flow: &ObservedFlow, ends: &Ends<'_>) -> Vec<u8> {
-        let back = Ends { peer: ends.host, host: ends.peer, ..*ends };
+    pub fn bytes(&self, flow: &ObservedFlow, ends: &SegmentContext<'_>) -> Vec<u8> {
+        let back = SegmentContext { peer: ends.host, host: ends.peer, ..*ends };
         let mut quoted = self.quoted_header(flow);
         quoted.truncate(usize::from(self.quoted));
         let quoted = in_ip(&quoted, 6, 0, 1, &back);

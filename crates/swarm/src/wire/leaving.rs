@@ -8,11 +8,11 @@ use datapath::units::Duration;
 
 use super::bench::{Bench, MAX_OUTPUTS, MAX_SOCKETS};
 use crate::oracle::frame::{self, Content, Options, flag};
-use crate::oracle::tcp::{Broken, after};
+use crate::oracle::tcp::{BrokenLaw, after};
 
 impl Bench {
     /// Takes all that the host has to say at this instant.
-    pub(super) fn settle(&mut self) -> Result<(), Broken> {
+    pub(super) fn settle(&mut self) -> Result<(), BrokenLaw> {
         let mut outputs = 0;
         let mut packet = Packet::default();
         loop {
@@ -45,7 +45,7 @@ impl Bench {
     }
 
     /// A drained host wants nothing before later, and its counters agree with the wire.
-    pub(super) fn check_quiet(&self) -> Result<(), Broken> {
+    pub(super) fn check_quiet(&self) -> Result<(), BrokenLaw> {
         if let Some(at) = self.host.wake_at().filter(|at| *at <= self.now) {
             let what = format!("drained at {:?}, and wants to be called at {at:?}", self.now);
             return Err(("wake_at later than now", what));
@@ -62,7 +62,7 @@ impl Bench {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, packet: &Packet) -> Result<(), Broken> {
+    pub(super) fn take(&mut self, packet: &Packet) -> Result<(), BrokenLaw> {
         self.sent += u64::from(packet.segments());
         if self.tso && packet.segments() > 1 {
             for segment in packet.segment() {
@@ -82,7 +82,7 @@ impl Bench {
 
     /// A connection looks at the MTU of its way before it sends (`tcp_current_mss`): no segment of its own is
     /// too long for the host's interface, unless it asks for the MTU of the path (`tcp_mtu_probe`).
-    fn check_fits(&self, reason: Reason, packet: &Packet) -> Result<(), Broken> {
+    fn check_fits(&self, reason: Reason, packet: &Packet) -> Result<(), BrokenLaw> {
         if reason != Reason::PacketTooBig || !self.by_default {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// The listener hears what has been sent.
-    pub(super) fn hear_sent(&mut self, packet: &Packet) -> Result<(), Broken> {
+    pub(super) fn hear_sent(&mut self, packet: &Packet) -> Result<(), BrokenLaw> {
         let bytes = bytes_of(packet);
         self.digest.add(bytes.len() as u64);
         self.digest.add(self.now.as_nanos());
@@ -136,7 +136,11 @@ impl Bench {
         }
     }
 
-    pub(super) fn hear_segment(&mut self, segment: &frame::Segment, ecn: u8) -> Result<(), Broken> {
+    pub(super) fn hear_segment(
+        &mut self,
+        segment: &frame::Segment,
+        ecn: u8,
+    ) -> Result<(), BrokenLaw> {
         self.digest.add(u64::from(segment.seq) << 32 | u64::from(segment.ack));
         self.digest.add(u64::from(segment.flags) << 32 | u64::from(segment.window));
         let ports = (segment.source, segment.destination);
@@ -174,7 +178,7 @@ impl Bench {
     /// RFC 6691: what the peer's MSS tells is the length of data and options. No host goes below
     /// `tcp_min_snd_mss`, of which options are taken, too (`tcp_mtu_to_mss`). A cookie keeps one of
     /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`).
-    fn check_size(&mut self, at: usize, segment: &frame::Segment) -> Result<(), Broken> {
+    fn check_size(&mut self, at: usize, segment: &frame::Segment) -> Result<(), BrokenLaw> {
         let lowest = self.host.tcp_defaults().sysctl.tcp_min_snd_mss;
         self.lowest_mss = self.lowest_mss.max(lowest);
         let flow = &self.flows[at];
@@ -210,7 +214,7 @@ fn accecn_slack(segment: &frame::Segment) -> u32 {
 }
 
 /// What is emitted reads back as the same bytes.
-fn reparse(bytes: &[u8]) -> Result<(), Broken> {
+fn reparse(bytes: &[u8]) -> Result<(), BrokenLaw> {
     let packet = Packet::parse_ip(bytes)
         .map_err(|why| ("well-formed", format!("it does not read back: {why}")))?;
     let mut again = Vec::with_capacity(bytes.len());

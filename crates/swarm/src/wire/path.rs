@@ -4,10 +4,10 @@ use core::num::NonZeroU32;
 use datapath::fib::{Prefix, Route};
 
 use super::bench::Bench;
-use crate::oracle::tcp::Broken;
+use crate::oracle::tcp::BrokenLaw;
 
-/// The route to the peer has another MTU since.
-pub(super) struct Rerouted {
+/// A change of the MTU of the route to the peer.
+pub(super) struct PathMtuChange {
     /// What it says, bytes.
     mtu: u32,
     /// The flows that had a connection then, and what that had received (`tcpi_segs_in`).
@@ -32,12 +32,12 @@ impl Bench {
         self.host.fib_mut().replace(route).expect("a route to a neighbour");
         let flows = 0..self.flows.len();
         let segments = |at| self.look(at).map(|look| (at, look.info.segs_in));
-        self.rerouted = Some(Rerouted { mtu, since: flows.filter_map(segments).collect() });
+        self.rerouted = Some(PathMtuChange { mtu, since: flows.filter_map(segments).collect() });
     }
 
     /// A connection that has had a segment since the route changed knows its MTU (`__sk_dst_check`
     /// and `tcp_current_mss`).
-    pub(super) fn check_path(&self, at: usize) -> Result<(), Broken> {
+    pub(super) fn check_path(&self, at: usize) -> Result<(), BrokenLaw> {
         let (Some(rerouted), Some(now)) = (&self.rerouted, self.look(at)) else { return Ok(()) };
         let heard = |&(flow, segments): &(usize, u32)| flow == at && now.info.segs_in > segments;
         if rerouted.since.iter().any(heard) && now.info.pmtu > rerouted.mtu {

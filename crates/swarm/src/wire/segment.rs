@@ -34,7 +34,7 @@ pub struct Segment {
     /// Urgent pointer.
     pub urgent: u16,
     /// Time stamps, where the host uses them too (or this is a SYN).
-    pub stamps: Option<Stamps>,
+    pub stamps: Option<Timestamps>,
     /// Other options, in this order.
     pub options: Vec<Choice>,
     /// The signature that the host wants, right (true) or wrong.
@@ -44,7 +44,7 @@ pub struct Segment {
     /// What is wrong with its bytes.
     pub damage: Option<Damage>,
     /// It comes in pieces of so many bytes (IPv4 and IPv6 fragments).
-    pub pieces: Option<Pieces>,
+    pub pieces: Option<Fragments>,
 }
 
 /// What a sequence number is relative to.
@@ -74,7 +74,7 @@ pub enum Acks {
 /// The time stamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Stamps {
+pub struct Timestamps {
     /// TSval less the time in ms, or what the host has echoed if that is later.
     pub value: i64,
     /// TSecr less the host's latest TSval.
@@ -141,7 +141,7 @@ pub enum Damage {
 /// Fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Pieces {
+pub struct Fragments {
     /// Bytes in each but the last, in units of eight.
     pub words: u16,
     /// The last comes first.
@@ -156,9 +156,9 @@ pub struct Pieces {
     pub id: u16,
 }
 
-/// What a segment is made with besides itself.
+/// The context for building a segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Ends<'a> {
+pub struct SegmentContext<'a> {
     /// The peer's address.
     pub peer: IpAddr,
     /// The host's.
@@ -171,7 +171,7 @@ pub struct Ends<'a> {
 
 impl Segment {
     /// The bytes of the TCP segment, its checksum right.
-    pub fn bytes(&self, flow: &ObservedFlow, ends: &Ends<'_>) -> Vec<u8> {
+    pub fn bytes(&self, flow: &ObservedFlow, ends: &SegmentContext<'_>) -> Vec<u8> {
         let mut options = self.option_bytes(flow, ends.now_ms);
         let signature = self.signed.map(|right| {
             let at = options.len() + 2;
@@ -292,7 +292,7 @@ fn in_segments(flow: &ObservedFlow, count: i64) -> u32 {
 }
 
 /// The digest of RFC 2385 section 2.0 over a segment without its options.
-fn signature_of(bytes: &[u8], header_len: usize, ends: &Ends<'_>) -> [u8; 16] {
+fn signature_of(bytes: &[u8], header_len: usize, ends: &SegmentContext<'_>) -> [u8; 16] {
     let mut context = md5::Context::new();
     let len = bytes.len() as u32;
     context.consume(octets(ends.peer));
@@ -319,7 +319,7 @@ pub fn octets(address: IpAddr) -> Vec<u8> {
 }
 
 /// Computes the checksum of a TCP segment anew.
-pub fn set_checksum(bytes: &mut [u8], ends: &Ends<'_>) {
+pub fn set_checksum(bytes: &mut [u8], ends: &SegmentContext<'_>) {
     if bytes.len() < 18 {
         return;
     }
@@ -330,7 +330,7 @@ pub fn set_checksum(bytes: &mut [u8], ends: &Ends<'_>) {
 }
 
 /// Puts an IP header in front.
-pub fn in_ip(payload: &[u8], protocol: u8, ecn: u8, id: u16, ends: &Ends<'_>) -> Vec<u8> {
+pub fn in_ip(payload: &[u8], protocol: u8, ecn: u8, id: u16, ends: &SegmentContext<'_>) -> Vec<u8> {
     in_ip_piece(payload, protocol, ecn, id, None, ends)
 }
 
@@ -341,7 +341,7 @@ pub fn in_ip_piece(
     ecn: u8,
     id: u16,
     piece: Option<(u16, bool)>,
-    ends: &Ends<'_>,
+    ends: &SegmentContext<'_>,
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(48 + payload.len());
     let (offset, more) = piece.unwrap_or((0, false));
@@ -374,7 +374,12 @@ pub fn in_ip_piece(
 }
 
 /// The packets that a payload comes in: one, or pieces.
-pub fn packets(payload: &[u8], segment: &Segment, id: u16, ends: &Ends<'_>) -> Vec<Vec<u8>> {
+pub fn packets(
+    payload: &[u8],
+    segment: &Segment,
+    id: u16,
+    ends: &SegmentContext<'_>,
+) -> Vec<Vec<u8>> {
     let Some(pieces) = segment.pieces.filter(|it| it.words > 0) else {
         return vec![in_ip(payload, 6, segment.ecn, id, ends)];
     };
@@ -422,7 +427,7 @@ impl Segment {
         offer(Self { pieces: None, ..self.clone() });
         offer(Self { damage: None, ..self.clone() });
         offer(Self { signed: None, ..self.clone() });
-        offer(Self { stamps: self.stamps.map(|_| Stamps::default()), ..self.clone() });
+        offer(Self { stamps: self.stamps.map(|_| Timestamps::default()), ..self.clone() });
         offer(Self { urgent: 0, ecn: 0, ..self.clone() });
         offer(Self { len: 0, ..self.clone() });
         offer(Self { seq: 0, ..self.clone() });

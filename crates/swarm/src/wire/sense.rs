@@ -7,7 +7,7 @@ use datapath::tcp::state::State;
 use super::bench::Bench;
 use super::calls::Call;
 use crate::oracle::insight::{ConnectionView, HostView, may_follow};
-use crate::oracle::tcp::Broken;
+use crate::oracle::tcp::BrokenLaw;
 
 /// `MAX_SYNCOOKIE_AGE`, ms.
 const COOKIE_AGE: u64 = 2 * 60_000;
@@ -37,7 +37,7 @@ impl Bench {
         at: usize,
         before: Option<&ConnectionView>,
         once: bool,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         let (Some(before), Some(now)) = (before, self.look(at)) else { return Ok(()) };
         let flow = &self.flows[at];
         if flow.in_pieces || flow.urgent {
@@ -59,7 +59,7 @@ impl Bench {
         &self,
         at: usize,
         read: &Result<Return, Errno>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenLaw> {
         let Some(now) = self.look(at) else { return Ok(()) };
         let flow = &self.flows[at];
         let all = now.info.bytes_received == flow.read && flow.host_sack.is_empty();
@@ -77,7 +77,7 @@ impl Bench {
     }
 
     /// States follow each other as they may.
-    pub(super) fn check_states(&mut self) -> Result<(), Broken> {
+    pub(super) fn check_states(&mut self) -> Result<(), BrokenLaw> {
         if self.host.port(self.port).rx_waiting() > 0 {
             return Ok(());
         }
@@ -104,7 +104,11 @@ impl Bench {
     }
 
     /// A SYN cookie is good for two minutes.
-    pub(super) fn check_cookie_age(&self, at: usize, before: Option<State>) -> Result<(), Broken> {
+    pub(super) fn check_cookie_age(
+        &self,
+        at: usize,
+        before: Option<State>,
+    ) -> Result<(), BrokenLaw> {
         let Some(since) = self.flows[at].answered_at else { return Ok(()) };
         let age = self.now.as_millis() - since;
         let begun = before.is_none() && self.state_of(at) == Some(State::Established);
@@ -136,7 +140,7 @@ impl Bench {
     /// comes back when records are joined, or when a retransmission leaves out what was acknowledged,
     /// wakes nobody (`tcp_grow_skb`, `tcp_trim_head`): not even when nothing is sent then, as where a
     /// device gives memory back and the window is too small (`tcp_tsq_handler`).
-    pub(super) fn check_writers(&mut self) -> Result<(), Broken> {
+    pub(super) fn check_writers(&mut self) -> Result<(), BrokenLaw> {
         for &(id, acked) in self.writers.iter().filter(|_| self.by_default) {
             let Some(tcp) = self.host.tcp_connection(id) else { continue };
             let info = tcp.info(self.now);

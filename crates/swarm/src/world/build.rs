@@ -32,8 +32,8 @@ use super::ledger::Ledger;
 use super::plan::{App, Case, Direction, Flow, Node, Offload, Options, Wire};
 use super::talk::PeerApp;
 
-/// A world with handles on what is judged.
-pub struct Built {
+/// A world, with handles to what the oracles check.
+pub struct BuiltWorld {
     /// The world.
     pub world: World,
     /// The first address of each node of both families.
@@ -64,7 +64,7 @@ const QDISC_STREAMS: u64 = 1 << 45;
 const ETHERNET: u32 = 14;
 
 /// Builds the world of a case.
-pub fn build(case: &Case) -> Built {
+pub fn build(case: &Case) -> BuiltWorld {
     let mut topology = Topology::new();
     for (index, node) in case.nodes.iter().enumerate() {
         let name = format!("n{index}");
@@ -105,7 +105,7 @@ pub fn build(case: &Case) -> Built {
         .enumerate()
         .map(|(index, flow)| add_flow(&mut world, case, (index, flow), &addresses, &ledger))
         .collect();
-    Built { world, addresses, apps, ledger }
+    BuiltWorld { world, addresses, apps, ledger }
 }
 
 /// The link that begins at an end of a wire: as the topology numbers them.

@@ -6,7 +6,9 @@ mod flows;
 use datapath::profile::Profile;
 
 use super::build::DETOURS;
-use super::plan::{Case, Change, Direction, Impairments, Node, Offload, Second, What, Wire};
+use super::plan::{
+    Case, Change, ChangeKind, Direction, Impairments, Node, Offload, UnobservedRun, Wire,
+};
 use super::words;
 use crate::draw::Draw;
 use crate::qdisc::words as tc;
@@ -63,8 +65,11 @@ pub fn case(draw: &mut Draw, size: Size) -> Case {
     let mut stops_us: Vec<u64> = (0..stops).map(|_| draw.range(1..=mood.heal_us)).collect();
     stops_us.sort_unstable();
     let seed = draw.bits() >> 1;
-    let second =
-        *draw.weighted(&[(3, Second::Finest), (1, Second::WhenUseful), (1, Second::OneByOne)]);
+    let second = *draw.weighted(&[
+        (3, UnobservedRun::Finest),
+        (1, UnobservedRun::WhenUseful),
+        (1, UnobservedRun::OneByOne),
+    ]);
     if mood.changing && draw.percent(30) {
         schedules(draw, &mood, &mut wires);
     }
@@ -310,27 +315,30 @@ fn change(
     let span = draw.log_range(1..=mood.heal_us);
     match draw.range(0..=9) {
         0..=2 => {
-            changes.push(Change { at_us, what: What::Link { wire, end, up: false } });
-            changes.push(Change { at_us: at_us + span, what: What::Link { wire, end, up: true } });
+            changes.push(Change { at_us, what: ChangeKind::Link { wire, end, up: false } });
+            changes.push(Change {
+                at_us: at_us + span,
+                what: ChangeKind::Link { wire, end, up: true },
+            });
         }
         3 => {
             let kbit = if draw.percent(10) { 0 } else { draw.log_range(64..=1_000_000) };
-            changes.push(Change { at_us, what: What::Rate { wire, end: end % 2, kbit } });
+            changes.push(Change { at_us, what: ChangeKind::Rate { wire, end: end % 2, kbit } });
         }
         4 => {
             let mtu = *draw.one_of(&[mood.least_mtu, 1_280, 1_400, 1_500, 9_000]);
             let mtu = mtu.max(mood.least_mtu) as u32;
-            changes.push(Change { at_us, what: What::Mtu { wire, end, mtu } });
+            changes.push(Change { at_us, what: ChangeKind::Mtu { wire, end, mtu } });
         }
         5..=6 if mood.queues => {
             let end = end % 2;
             let direction = if end == 0 { &wires[wire].there } else { &wires[wire].back };
             let words = tc::any_command(&direction.tc, draw);
-            changes.push(Change { at_us, what: What::Tc { wire, end, words } });
+            changes.push(Change { at_us, what: ChangeKind::Tc { wire, end, words } });
         }
         5..=7 if mood.tuned => {
             let words = words::sysctl(draw);
-            changes.push(Change { at_us, what: What::Sysctl { node, words } });
+            changes.push(Change { at_us, what: ChangeKind::Sysctl { node, words } });
         }
         8 => {
             let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
@@ -343,11 +351,11 @@ fn change(
                 _ if wires.iter().any(copies) => "unreachable".to_owned(),
                 _ => format!("lookup {}", DETOURS + draw.range(0..=4) as u32),
             };
-            let rule = |begins| What::Rule { node, to, kind: kind.clone(), begins };
+            let rule = |begins| ChangeKind::Rule { node, to, kind: kind.clone(), begins };
             changes.push(Change { at_us, what: rule(true) });
             changes.push(Change { at_us: at_us + span, what: rule(false) });
         }
-        _ => changes.push(Change { at_us, what: What::FlushMetrics { node } }),
+        _ => changes.push(Change { at_us, what: ChangeKind::FlushMetrics { node } }),
     }
 }
 

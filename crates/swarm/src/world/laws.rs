@@ -13,7 +13,7 @@ use sim::link::NodeId;
 
 use super::build::{self, micros};
 use super::ledger::Entry;
-use super::plan::{App, Node, Offload, What};
+use super::plan::{App, ChangeKind, Node, Offload};
 use super::run::{HEALED_MTU, WorldRun, ports};
 use super::wire::WireChecker;
 use crate::case::Violation;
@@ -159,7 +159,7 @@ impl WorldRun<'_> {
     pub(super) fn says(&self, word: &str) -> bool {
         let says = |words: &String| words.contains(word);
         let changes = self.case.changes.iter().any(|change| match &change.what {
-            What::Tc { words, .. } => says(words),
+            ChangeKind::Tc { words, .. } => says(words),
             _ => false,
         });
         let ports = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
@@ -335,7 +335,7 @@ impl WorldRun<'_> {
     fn always_sends_cookies(&self, node: usize) -> bool {
         let is_set = |words: &String| words.contains("tcp_syncookies=2");
         let changed = self.case.changes.iter().any(|change| match &change.what {
-            What::Sysctl { node: at, words } => *at == node && is_set(words),
+            ChangeKind::Sysctl { node: at, words } => *at == node && is_set(words),
             _ => false,
         });
         changed || self.case.nodes[node].sysctls.iter().any(is_set)
@@ -417,7 +417,7 @@ impl WorldRun<'_> {
     fn least_mtu(&self) -> u32 {
         let begun = self.case.wires.iter().map(|wire| wire.mtu);
         let changed = self.case.changes.iter().filter_map(|change| match change.what {
-            What::Mtu { mtu, .. } => Some(mtu),
+            ChangeKind::Mtu { mtu, .. } => Some(mtu),
             _ => None,
         });
         begun.chain(changed).chain([HEALED_MTU]).min().unwrap_or(HEALED_MTU)

@@ -11,7 +11,7 @@ pub struct Case {
     /// When everything is healed, µs. Applications are told to finish at that time.
     pub heal_us: u64,
     /// How the second run goes, which nobody observes.
-    pub second: Second,
+    pub second: UnobservedRun,
     /// How late applications hear on nodes that are slow, µs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_us: u64,
@@ -30,9 +30,9 @@ pub struct Case {
     pub changes: Vec<Change>,
 }
 
-/// How the run goes that nobody observes. The other goes the other way.
+/// How the unobserved run is processed. The observed one differs from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Second {
+pub enum UnobservedRun {
     /// One event after the other.
     OneByOne,
     /// In epochs, with as many groups as the engine thinks useful.
@@ -307,14 +307,14 @@ pub struct EndBehaviour {
     /// Between writes, µs; 0: as fast as the connection takes them.
     pub gap_us: u64,
     /// How it reads.
-    pub reading: Reading,
+    pub reading: ReadMode,
     /// How it ends.
-    pub ending: Ending,
+    pub ending: CloseMode,
 }
 
 /// How an application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reading {
+pub enum ReadMode {
     /// Everything at once.
     Eager,
     /// So many bytes, each so many µs.
@@ -327,7 +327,7 @@ pub enum Reading {
 
 /// How an application ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum CloseMode {
     /// `shutdown(SHUT_WR)` after the last byte, `close` at the end of what the peer sends.
     Shutdown,
     /// `close` after the last byte, whatever the peer still sends.
@@ -409,13 +409,13 @@ pub struct Change {
     /// When, µs.
     pub at_us: u64,
     /// What.
-    pub what: What,
+    pub what: ChangeKind,
 }
 
-/// What may happen. A wire's end is 0 or 1: the direction that begins there, or its port.
+/// A change of the world. A wire's end is 0 or 1: the direction that begins there, or its port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum What {
+pub enum ChangeKind {
     /// One direction, or both, goes down or comes up.
     Link {
         /// The wire.

@@ -14,10 +14,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::build::{self, Built, end_of, link_of, micros};
+use super::build::{self, BuiltWorld, end_of, link_of, micros};
 use super::ledger::Entry;
 use super::links;
-use super::plan::{Case, Change, Second, What, Wire};
+use super::plan::{Case, Change, ChangeKind, UnobservedRun, Wire};
 use super::wire::WireChecker;
 use crate::case::{Digest, Outcome, Violation};
 
@@ -59,7 +59,7 @@ fn compare(one: &[String], other: &[String]) -> Result<(), Violation> {
 /// One run.
 pub(super) struct WorldRun<'a> {
     pub(super) case: &'a Case,
-    pub(super) built: Built,
+    pub(super) built: BuiltWorld,
     /// Sees everything, in the run that is observed.
     pub(super) witness: Option<Rc<RefCell<WireChecker>>>,
     /// How it looked at the times when both runs stop.
@@ -75,11 +75,10 @@ impl<'a> WorldRun<'a> {
         let mut built = build::build(case);
         // One of both runs goes event by event.
         built.world.set_grouping(match (observed, case.second) {
-            (true, Second::Finest | Second::WhenUseful) | (false, Second::OneByOne) => {
-                Grouping::One
-            }
-            (false, Second::WhenUseful) => Grouping::Adaptive,
-            (true, Second::OneByOne) | (false, Second::Finest) => Grouping::Finest,
+            (true, UnobservedRun::Finest | UnobservedRun::WhenUseful)
+            | (false, UnobservedRun::OneByOne) => Grouping::One,
+            (false, UnobservedRun::WhenUseful) => Grouping::Adaptive,
+            (true, UnobservedRun::OneByOne) | (false, UnobservedRun::Finest) => Grouping::Finest,
         });
         built.world.set_threads(2 + (case.seed % 7) as usize);
         // In one of both runs packets carry bytes.
@@ -167,20 +166,20 @@ impl<'a> WorldRun<'a> {
     fn make(&mut self, change: &Change) {
         let case = self.case;
         match &change.what {
-            What::Link { wire, end, up } => {
+            ChangeKind::Link { wire, end, up } => {
                 for end in ends(*end) {
                     self.set_link_up(link_of(*wire, end), *up);
                 }
             }
-            What::Rate { wire, end, kbit } => {
+            ChangeKind::Rate { wire, end, kbit } => {
                 self.set_rate(link_of(*wire, *end), build::rate(*kbit));
             }
-            What::Mtu { wire, end, mtu } => {
+            ChangeKind::Mtu { wire, end, mtu } => {
                 for end in ends(*end) {
                     self.set_mtu(*wire, end, *mtu);
                 }
             }
-            What::Tc { wire, end, words } => {
+            ChangeKind::Tc { wire, end, words } => {
                 let (node, port) = end_of(case, *wire, *end);
                 let number = 1_000 + self.done;
                 self.built.world.with_host(node, |now, host| {
@@ -190,12 +189,14 @@ impl<'a> WorldRun<'a> {
                     });
                 });
             }
-            What::Sysctl { node, words } => {
+            ChangeKind::Sysctl { node, words } => {
                 let node = NodeId(*node as u32);
                 self.built.world.with_host(node, |_, host| build::tell_sysctl(host, words));
             }
-            What::Rule { node, to, kind, begins } => self.tell_rule(*node, *to, kind, *begins),
-            What::FlushMetrics { node } => {
+            ChangeKind::Rule { node, to, kind, begins } => {
+                self.tell_rule(*node, *to, kind, *begins);
+            }
+            ChangeKind::FlushMetrics { node } => {
                 let node = NodeId(*node as u32);
                 self.built.world.with_host(node, |_, host| host.flush_tcp_metrics());
             }
@@ -362,7 +363,7 @@ fn reset_sysctls(host: &mut Host) {
 }
 
 /// Everything that can be seen of a world.
-fn look_at(built: &Built) -> String {
+fn look_at(built: &BuiltWorld) -> String {
     let world = &built.world;
     // How many events there were is the engine's affair: a stop makes some of them necessary.
     let stats = WorldStats { events: 0, ..world.stats() };

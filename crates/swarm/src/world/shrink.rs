@@ -1,6 +1,8 @@
 //! Simpler worlds.
 
-use super::plan::{App, Case, Direction, Ending, Impairments, Node, Options, Reading, What};
+use super::plan::{
+    App, Case, ChangeKind, CloseMode, Direction, Impairments, Node, Options, ReadMode,
+};
 use crate::shrink::without_parts;
 
 /// Takes changes that may make a case simpler.
@@ -215,8 +217,8 @@ fn talk(index: usize, answers: bool, with: &mut Changes<'_>) {
         |manners| manners.write /= 2,
         |manners| manners.gap_us = 0,
         |manners| manners.chunk = 100_000,
-        |manners| manners.reading = Reading::Eager,
-        |manners| manners.ending = Ending::Shutdown,
+        |manners| manners.reading = ReadMode::Eager,
+        |manners| manners.ending = CloseMode::Shutdown,
     ];
     for fewer in fewer {
         with(&|case| {
@@ -248,14 +250,14 @@ fn without_node(case: &Case, gone: usize) -> Option<Case> {
         }
     }
     simpler.changes.retain(|change| match &change.what {
-        What::Sysctl { node, .. } | What::FlushMetrics { node } => *node != gone,
-        What::Rule { node, to, .. } => *node != gone && *to != gone,
+        ChangeKind::Sysctl { node, .. } | ChangeKind::FlushMetrics { node } => *node != gone,
+        ChangeKind::Rule { node, to, .. } => *node != gone && *to != gone,
         _ => true,
     });
     for change in &mut simpler.changes {
         match &mut change.what {
-            What::Sysctl { node, .. } | What::FlushMetrics { node } => renumber(node),
-            What::Rule { node, to, .. } => {
+            ChangeKind::Sysctl { node, .. } | ChangeKind::FlushMetrics { node } => renumber(node),
+            ChangeKind::Rule { node, to, .. } => {
                 renumber(node);
                 renumber(to);
             }
@@ -273,19 +275,19 @@ fn without_wire(case: &Case, gone: usize) -> Option<Case> {
 
 fn remove_wire(case: &mut Case, gone: usize) {
     case.wires.remove(gone);
-    let wire_of = |what: &What| match what {
-        What::Link { wire, .. }
-        | What::Rate { wire, .. }
-        | What::Mtu { wire, .. }
-        | What::Tc { wire, .. } => Some(*wire),
+    let wire_of = |what: &ChangeKind| match what {
+        ChangeKind::Link { wire, .. }
+        | ChangeKind::Rate { wire, .. }
+        | ChangeKind::Mtu { wire, .. }
+        | ChangeKind::Tc { wire, .. } => Some(*wire),
         _ => None,
     };
     case.changes.retain(|change| wire_of(&change.what) != Some(gone));
     for change in &mut case.changes {
-        if let What::Link { wire, .. }
-        | What::Rate { wire, .. }
-        | What::Mtu { wire, .. }
-        | What::Tc { wire, .. } = &mut change.what
+        if let ChangeKind::Link { wire, .. }
+        | ChangeKind::Rate { wire, .. }
+        | ChangeKind::Mtu { wire, .. }
+        | ChangeKind::Tc { wire, .. } = &mut change.what
         {
             *wire -= usize::from(*wire > gone);
         }

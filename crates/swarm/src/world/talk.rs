@@ -11,7 +11,7 @@ use datapath::tcp::{Connection, Payload};
 use datapath::units::{Duration, Instant};
 
 use super::ledger::{Entry, Ledger, byte_at};
-use super::plan::{EndBehaviour, Ending, Reading};
+use super::plan::{CloseMode, EndBehaviour, ReadMode};
 
 /// One end of a flow: connects, or accepts.
 #[derive(Debug)]
@@ -125,9 +125,9 @@ impl PeerApp {
             write_at: cx.now,
             read_at: cx.now,
             allowance: match self.manners.reading {
-                Reading::Eager => u64::MAX,
-                Reading::Slow(..) | Reading::Never => 0,
-                Reading::UpTo(most) => most,
+                ReadMode::Eager => u64::MAX,
+                ReadMode::Slow(..) | ReadMode::Never => 0,
+                ReadMode::UpTo(most) => most,
             },
             shut: false,
             over: false,
@@ -210,12 +210,12 @@ impl Dialogue {
         healed: bool,
         entry: &mut Entry,
     ) -> Option<Instant> {
-        let (Ending::Abort(after) | Ending::CloseAfter(after)) = manners.ending else {
+        let (CloseMode::Abort(after) | CloseMode::CloseAfter(after)) = manners.ending else {
             return None;
         };
         let at = self.begun + Duration::from_micros(after);
         if at <= cx.now && !healed {
-            if matches!(manners.ending, Ending::Abort(_)) {
+            if matches!(manners.ending, CloseMode::Abort(_)) {
                 entry.aborted = true;
                 let _ = cx.host.tcp_abort(cx.now, self.socket);
             } else {
@@ -238,7 +238,7 @@ impl Dialogue {
             self.allowance = u64::MAX;
         }
         let mut wake = Instant::FAR_FUTURE;
-        if let (Reading::Slow(bytes, every), false) = (manners.reading, healed) {
+        if let (ReadMode::Slow(bytes, every), false) = (manners.reading, healed) {
             if cx.now >= self.read_at {
                 self.allowance = bytes;
                 self.read_at = cx.now + Duration::from_micros(every);
@@ -341,11 +341,11 @@ impl Dialogue {
         {
             return self.close(cx, entry);
         }
-        let closes = matches!(manners.ending, Ending::Close) && written;
+        let closes = matches!(manners.ending, CloseMode::Close) && written;
         if closes && !healed && !is_connecting(cx, self.socket) {
             return self.close(cx, entry);
         }
-        let shuts = written && (healed || matches!(manners.ending, Ending::Shutdown));
+        let shuts = written && (healed || matches!(manners.ending, CloseMode::Shutdown));
         // To shut down what is being connected gives it up.
         let gives_up = entry.flow.is_multiple_of(2);
         if shuts && !self.shut && (gives_up || !is_connecting(cx, self.socket)) {

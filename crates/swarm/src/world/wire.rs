@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::links::LinkModel;
 use crate::case::Violation;
 
-/// Segments that went past a place.
+/// Segments that passed one point of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct PassedSegments {
     /// Put on a link, or arrived at a node.
     pub entered: u64,
     /// Arrived at the far end of a link, or put on a link by a node.
@@ -110,9 +110,9 @@ pub struct WireChecker {
     /// The nodes at both ends of each link.
     ends: Vec<(NodeId, NodeId)>,
     /// Each link's books.
-    pub links: Vec<Passed>,
+    pub links: Vec<PassedSegments>,
     /// Each node's books.
-    pub nodes: Vec<Passed>,
+    pub nodes: Vec<PassedSegments>,
     streams: BTreeMap<(SocketAddr, SocketAddr), Stream>,
     /// Between these, fragments were on the way: not every header was seen.
     cut: BTreeSet<(IpAddr, IpAddr)>,
@@ -144,9 +144,9 @@ impl WireChecker {
         Self {
             owners,
             ways,
-            links: vec![Passed::default(); ends.len()],
+            links: vec![PassedSegments::default(); ends.len()],
             ends,
-            nodes: vec![Passed::default(); nodes],
+            nodes: vec![PassedSegments::default(); nodes],
             errors: vec![0; nodes],
             ..Self::default()
         }

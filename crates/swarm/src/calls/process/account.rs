@@ -10,7 +10,7 @@ use datapath::socket::number::{
 use datapath::socket::{Address, Control, Data, Fd, OptionValue, Return, Syscall};
 
 use super::about::written_by;
-use super::{CallResult, Judge, Process, canonical};
+use super::{CallContext, CallResult, Process, canonical};
 use crate::calls::books::Direction;
 use crate::calls::model::Kind;
 
@@ -18,7 +18,7 @@ impl Process {
     /// Bytes and datagrams, written and read.
     pub(super) fn keep_books(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         syscall: &Syscall,
         way: Option<Direction>,
         outcome: &CallResult,
@@ -78,7 +78,7 @@ impl Process {
     /// is given waits for the rest (`MSG_MORE`, `SPLICE_F_MORE`).
     fn wrote(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         fd: Fd,
         way: Option<Direction>,
         bytes: u64,
@@ -99,7 +99,13 @@ impl Process {
     }
 
     /// `UDP_CORK`, `UDP_SEGMENT`.
-    fn set_of_datagrams(&mut self, judge: &mut Judge<'_>, fd: Fd, name: i32, value: &OptionValue) {
+    fn set_of_datagrams(
+        &mut self,
+        judge: &mut CallContext<'_>,
+        fd: Fd,
+        name: i32,
+        value: &OptionValue,
+    ) {
         let OptionValue::Number(value) = *value else { return };
         let Some(datagrams) = self.model.datagrams_mut(fd) else { return };
         match name {
@@ -116,7 +122,7 @@ impl Process {
         }
     }
 
-    fn sent(&mut self, judge: &mut Judge<'_>, fd: Fd, datagrams: BTreeSet<u64>) {
+    fn sent(&mut self, judge: &mut CallContext<'_>, fd: Fd, datagrams: BTreeSet<u64>) {
         let Some(local) = self.local_name(judge, fd) else { return };
         for bytes in datagrams {
             judge.books.sent(local.port(), bytes);
@@ -125,7 +131,7 @@ impl Process {
 
     fn read(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         fd: Fd,
         room: u64,
         flags: i32,
@@ -180,7 +186,7 @@ impl Process {
     }
 
     /// `SO_OOBINLINE`.
-    pub(super) fn has_urgent_in_line(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
+    pub(super) fn has_urgent_in_line(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> bool {
         let option = Syscall::get(fd, SOL_SOCKET, SO_OOBINLINE);
         match self.quietly(judge, option) {
             Poll::Ready(Ok(returned)) => returned.option_number() == Some(1),
@@ -196,7 +202,13 @@ impl Process {
     }
 
     /// Where a connection is to go, as long as it is not there; `begins`: with this call.
-    pub(super) fn note_aim(&mut self, judge: &Judge<'_>, fd: Fd, address: Address, begins: bool) {
+    pub(super) fn note_aim(
+        &mut self,
+        judge: &CallContext<'_>,
+        fd: Fd,
+        address: Address,
+        begins: bool,
+    ) {
         let Address::Inet(mut aim) = address else { return };
         aim = canonical(aim);
         if aim.ip().is_unspecified() {
@@ -210,7 +222,7 @@ impl Process {
     }
 
     /// A connection may have come into being.
-    pub(super) fn learn_ends(&mut self, judge: &mut Judge<'_>, fd: Fd) {
+    pub(super) fn learn_ends(&mut self, judge: &mut CallContext<'_>, fd: Fd) {
         let Some(local) = self.local_name(judge, fd).filter(|local| local.port() != 0) else {
             return;
         };

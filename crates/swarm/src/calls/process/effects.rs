@@ -7,14 +7,14 @@ use datapath::socket::number::{
 use datapath::socket::{Address, Data, Errno, Fd, Return, Syscall};
 
 use super::about::fds_of;
-use super::{CallResult, Judge, Process, canonical};
+use super::{CallContext, CallResult, Process, canonical};
 use crate::calls::model::{Kind, Stream};
 
 impl Process {
     /// Descriptors are opened, closed and changed.
     pub(super) fn take_effect(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         syscall: &Syscall,
         outcome: &CallResult,
     ) -> Result<(), String> {

@@ -10,7 +10,7 @@ use datapath::socket::number::{
 use datapath::socket::{Call, Data, Errno, Fd, PollFd, Return, Syscall};
 
 use super::about::stream_of;
-use super::{Judge, Process, at};
+use super::{CallContext, Process, at};
 use crate::calls::model::Kind;
 use crate::calls::step::Descriptor;
 use crate::calls::watch::{Readiness, Ready};
@@ -20,7 +20,7 @@ impl Process {
     /// What `poll` says is held against what a call then gives.
     pub fn probe(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         step: usize,
         which: Descriptor,
     ) -> Result<(), Violation> {
@@ -59,7 +59,7 @@ impl Process {
 
     /// The next byte is passed over. While memory is short `poll` counts it though it may be the only one
     /// (`tcp_epollin_ready`).
-    fn stands_at_urgent_byte(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
+    fn stands_at_urgent_byte(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> bool {
         let mark = Syscall::Ioctl { fd, request: SIOCATMARK, argument: 0 };
         let at_mark = matches!(
             self.quietly(judge, mark),
@@ -72,7 +72,7 @@ impl Process {
     /// only once, at most that.
     fn probe_epoll(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         step: usize,
         epfd: Fd,
     ) -> Result<(), Violation> {
@@ -99,7 +99,7 @@ impl Process {
     }
 
     /// What its sockets are ready for; nothing while calls wait, which change that themselves.
-    pub fn readiness(&mut self, judge: &mut Judge<'_>) -> Readiness {
+    pub fn readiness(&mut self, judge: &mut CallContext<'_>) -> Readiness {
         if self.waiting() > 0 {
             return Readiness::new();
         }
@@ -116,12 +116,12 @@ impl Process {
         sockets.into_iter().map(of_one).collect()
     }
 
-    fn ready_for(&mut self, judge: &mut Judge<'_>, fd: Fd) -> u32 {
+    fn ready_for(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> u32 {
         self.polled(judge, fd, EPOLLIN | EPOLLOUT)
     }
 
     /// What `poll` says of a descriptor.
-    fn polled(&mut self, judge: &mut Judge<'_>, fd: Fd, events: u32) -> u32 {
+    fn polled(&mut self, judge: &mut CallContext<'_>, fd: Fd, events: u32) -> u32 {
         let events = (events & !(EPOLLET | EPOLLONESHOT)) as i32;
         let fds = vec![PollFd { fd, events }];
         match self.quietly(judge, Syscall::Poll { fds, timeout_ms: 0 }) {
@@ -133,7 +133,7 @@ impl Process {
     /// A call that was said to be possible must not wait, one that was said not to be has to.
     fn expect(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CallContext<'_>,
         step: usize,
         syscall: Syscall,
         must_go: bool,

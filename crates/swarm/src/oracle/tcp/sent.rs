@@ -1,6 +1,6 @@
 //! What the host may send, given all that has come to it.
 
-use super::{Broken, ObservedFlow, after};
+use super::{BrokenLaw, ObservedFlow, after};
 use crate::oracle::frame::{Segment, flag};
 use crate::oracle::outgoing::Outgoing;
 
@@ -9,7 +9,7 @@ impl ObservedFlow {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment, ecn: u8, classic: bool) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, ecn: u8, classic: bool) -> Result<(), BrokenLaw> {
         self.segments += 1;
         self.signs = segment.md5.is_some();
         if segment.has(flag::RST) {
@@ -79,7 +79,7 @@ impl ObservedFlow {
         self.fins.iter().any(|fin| !after(*fin, ack) && before(fin))
     }
 
-    fn check_ack(&self, segment: &Segment) -> Result<(), Broken> {
+    fn check_ack(&self, segment: &Segment) -> Result<(), BrokenLaw> {
         let ack = segment.ack;
         let heard = |(begin, end): &(u32, u32)| {
             let whole = end.wrapping_sub(*begin);
@@ -104,7 +104,7 @@ impl ObservedFlow {
         Ok(())
     }
 
-    fn check_stamp(&mut self, segment: &Segment) -> Result<(), Broken> {
+    fn check_stamp(&mut self, segment: &Segment) -> Result<(), BrokenLaw> {
         let Some((value, echo)) = segment.stamps else { return Ok(()) };
         self.host_stamp = Some((value, echo));
         if echo == 0 || !segment.has(flag::ACK) || self.stamps.contains(&echo) {

@@ -2,7 +2,7 @@
 
 use super::WorldTraits;
 use crate::draw::Draw;
-use crate::world::plan::{App, EndBehaviour, Ending, Flow, Node, Options, Reading, Wire};
+use crate::world::plan::{App, CloseMode, EndBehaviour, Flow, Node, Options, ReadMode, Wire};
 
 pub(super) fn flows(
     draw: &mut Draw,
@@ -154,20 +154,20 @@ const LARGEST_NEAR: u32 = 9_000;
 fn manners(draw: &mut Draw, mood: &WorldTraits, most: u64) -> EndBehaviour {
     let after = draw.log_range(0..=mood.heal_us);
     let ending = match draw.range(0..=9) {
-        4..=5 => Ending::Wait,
-        6 if mood.rude => Ending::Close,
-        7 if mood.rude => Ending::Abort(after),
-        8 if mood.rude => Ending::CloseAfter(after),
-        9 if mood.rude => Ending::Never,
-        _ => Ending::Shutdown,
+        4..=5 => CloseMode::Wait,
+        6 if mood.rude => CloseMode::Close,
+        7 if mood.rude => CloseMode::Abort(after),
+        8 if mood.rude => CloseMode::CloseAfter(after),
+        9 if mood.rude => CloseMode::Never,
+        _ => CloseMode::Shutdown,
     };
     let reading = match draw.range(0..=9) {
         6 if mood.rude => {
-            Reading::Slow(draw.log_range(1 + most / 500..=most), draw.log_range(1_000..=1_000_000))
+            ReadMode::Slow(draw.log_range(1 + most / 500..=most), draw.log_range(1_000..=1_000_000))
         }
-        7 if mood.rude => Reading::Never,
-        8 if mood.rude => Reading::UpTo(draw.log_range(1..=most)),
-        _ => Reading::Eager,
+        7 if mood.rude => ReadMode::Never,
+        8 if mood.rude => ReadMode::UpTo(draw.log_range(1..=most)),
+        _ => ReadMode::Eager,
     };
     EndBehaviour {
         write: if draw.percent(25) { 0 } else { bytes(draw, most) },
