@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicBool;
 
 use datapath::units::Rate;
-use lab::replay::{Files, Options, Select, replay};
-use lab::run::Silent;
+use lab::replay::{Files, Options, PacketSelection, replay};
+use lab::run::NoProgress;
 use libfuzzer_sys::fuzz_target;
 
 const QDISCS: &[&[&str]] = &[
@@ -27,13 +27,14 @@ fuzz_target!(|bytes: &[u8]| {
     let options = Options {
         qdiscs: qdiscs.collect(),
         rate: (choice & 0x80 != 0).then(|| Rate::from_mbit(1)),
-        select: Select::default(),
+        select: PacketSelection::default(),
         seed: 1,
         partial: choice & 0x40 != 0,
     };
     let file = std::env::temp_dir().join(format!("ackwright-fuzz-{}.pcap", std::process::id()));
     std::fs::write(&file, capture).expect("room for a small file");
-    if let Ok(report) = replay(&file, &options, Files::default(), &Silent, &AtomicBool::new(false))
+    if let Ok(report) =
+        replay(&file, &options, Files::default(), &NoProgress, &AtomicBool::new(false))
     {
         assert!(!report.to_json().is_null(), "a replayed capture has a report");
     }

@@ -10,7 +10,7 @@ mod undrawn;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::plan::plots::{DISTRIBUTIONS, Format, PlotPlan, What};
+use crate::plan::plots::{DISTRIBUTIONS, Format, PlotData, PlotPlan};
 use crate::plan::{Experiment, Plan};
 use crate::plot::{self, BarChart, HeatMap, LineChart, Scene};
 use crate::results::{PointResult, RunResult, summary_json};
@@ -27,7 +27,7 @@ pub use undrawn::undrawn;
 /// Where an experiment's results go.
 pub struct Output {
     store: Store,
-    choice: Choice,
+    choice: PlotOptions,
 }
 
 /// The file that holds the record of a run, written last: where it is, all else of the run is.
@@ -35,9 +35,9 @@ pub fn record_name(run: &str) -> String {
     record::name(run)
 }
 
-/// What the user has chosen of plots.
+/// The user's options for plots.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct PlotOptions {
     /// Patterns of the flows that are drawn; all if empty.
     pub flows: Vec<String>,
     /// What pictures are written as; SVG and PNG if empty.
@@ -112,12 +112,12 @@ impl From<MetricPlot> for Chart {
 impl Output {
     /// Takes a store for an experiment.
     pub fn new(store: Store) -> Self {
-        Self { store, choice: Choice::default() }
+        Self { store, choice: PlotOptions::default() }
     }
 
     /// The same with plots as the user has chosen them.
     #[must_use]
-    pub fn choosing(self, choice: Choice) -> Self {
+    pub fn choosing(self, choice: PlotOptions) -> Self {
         Self { choice, ..self }
     }
 
@@ -283,7 +283,7 @@ impl Output {
     fn plots(&self, plan: &Plan) -> Vec<PlotPlan> {
         let mut plots = if plan.plots.is_empty() { usual_plots() } else { plan.plots.clone() };
         for plot in &mut plots {
-            if let What::Time("throughput" | "cwnd" | "rtt" | "latency") = plot.what
+            if let PlotData::Time("throughput" | "cwnd" | "rtt" | "latency") = plot.what
                 && plot.scopes.is_empty()
             {
                 plot.scopes.clone_from(&self.choice.flows);
@@ -303,13 +303,13 @@ impl Output {
         let Some(run) = result.runs.first() else { return Ok(None) };
         let subtitle = format!("{}, seed {}", result.title(&plan.name), run.seed);
         let chart = match &plot.what {
-            What::Time(word) => kind(word)
+            PlotData::Time(word) => kind(word)
                 .and_then(|kind| over_time::chart(kind, plot, &plan.title, &subtitle, &run.series)),
-            What::Cdf(word) => {
+            PlotData::Cdf(word) => {
                 let shows = |scope: &str| plot.shows(scope);
                 shares::of_run(word, &plan.title, &subtitle, &run.distributions, &shows)
             }
-            What::Metric(_) => None,
+            PlotData::Metric(_) => None,
         };
         let prefix = match point.slug() {
             "" => String::new(),
@@ -327,16 +327,16 @@ impl Output {
         plan: &Plan,
         points: &[PointResult],
     ) -> Result<Vec<PathBuf>, store::Error> {
-        if points.len() < 2 && !matches!(plot.what, What::Metric(_)) {
+        if points.len() < 2 && !matches!(plot.what, PlotData::Metric(_)) {
             return Ok(Vec::new());
         }
         let shows = |scope: &str| plot.shows(scope);
         let chart = match &plot.what {
-            What::Time(word) => {
+            PlotData::Time(word) => {
                 kind(word).and_then(|kind| over_time::comparison(kind, plot, &plan.title, points))
             }
-            What::Cdf(word) => shares::of_points(word, &plan.title, points, &shows),
-            What::Metric(metric) => {
+            PlotData::Cdf(word) => shares::of_points(word, &plan.title, points, &shows),
+            PlotData::Metric(metric) => {
                 return self.swept(plan, metric, plot.against.as_deref(), points, Some(plot));
             }
         };
@@ -410,7 +410,7 @@ impl Output {
 fn usual_plots() -> Vec<PlotPlan> {
     let cdf = |word: &&'static str| PlotPlan {
         name: format!("{word}-cdf"),
-        what: What::Cdf(word),
+        what: PlotData::Cdf(word),
         ..usual(&KINDS[0])
     };
     KINDS.iter().map(usual).chain(DISTRIBUTIONS.iter().map(cdf)).collect()

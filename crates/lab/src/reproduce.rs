@@ -14,9 +14,9 @@ use crate::results::{Metric, PointResult, RunResult};
 use crate::stats::{Summary, quantile};
 use crate::sweep::Point;
 
-/// A figure with ours beside it.
+/// A published figure compared with ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
+pub struct ComparedFigure {
     /// The figure.
     pub row: Row,
     /// Ours: the mean over the repetitions.
@@ -35,7 +35,7 @@ pub struct Comparison {
     /// Its title.
     pub title: String,
     /// The figures, in the order of the publication.
-    pub rows: Vec<Compared>,
+    pub rows: Vec<ComparedFigure>,
     /// What was run live as well: `live` is our stack, `live, kernel` this machine's.
     pub live: Vec<String>,
     /// How late the live loops were, in a sentence each.
@@ -104,7 +104,7 @@ impl Publication {
         }
     }
 
-    fn compared(&self, row: &Row, points: &[PointResult]) -> Compared {
+    fn compared(&self, row: &Row, points: &[PointResult]) -> ComparedFigure {
         let from = row.from.as_deref();
         let ours = if row.median {
             let found = self.point(&row.case, &row.at, points);
@@ -114,7 +114,7 @@ impl Publication {
         } else {
             self.measured(&row.case, &row.at, &row.metric, from, points)
         };
-        Compared {
+        ComparedFigure {
             row: row.clone(),
             measured: ours.map(|(mean, _)| mean),
             ci95: ours.and_then(|(_, ci95)| ci95),
@@ -236,7 +236,7 @@ impl Comparison {
     /// How many points of the sweep the figures come from.
     pub fn points(&self) -> usize {
         let mut points: Vec<(&str, &[(String, String)])> = Vec::new();
-        for Compared { row, .. } in &self.rows {
+        for ComparedFigure { row, .. } in &self.rows {
             if !points.contains(&(&row.case, &row.at)) {
                 points.push((&row.case, &row.at));
             }
@@ -246,7 +246,7 @@ impl Comparison {
 
     /// Of the figures that a kernel's is known for with a tolerance: how many agree, and all.
     pub fn agreement(&self) -> (usize, usize) {
-        let judged: Vec<bool> = self.rows.iter().filter_map(Compared::agrees).collect();
+        let judged: Vec<bool> = self.rows.iter().filter_map(ComparedFigure::agrees).collect();
         (judged.iter().filter(|agrees| **agrees).count(), judged.len())
     }
 
@@ -259,7 +259,7 @@ impl Comparison {
     }
 }
 
-impl Compared {
+impl ComparedFigure {
     /// Whether ours is near enough to the kernel's figure; `None` where that is not judged.
     pub fn agrees(&self) -> Option<bool> {
         let (kernel, tolerance) = self.row.kernel.zip(self.row.tolerance)?;

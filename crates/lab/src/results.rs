@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::run::SocketDump;
 pub use crate::samples::Samples;
 use crate::stats::Summary;
-use crate::trace::eyes::Explained;
+use crate::trace::eyes::FlowExplanation;
 
 /// One number that a run gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,7 +183,7 @@ pub struct RunResult {
     /// What `ss` showed when it was asked for.
     pub sockets: Vec<SocketDump>,
     /// The stories of the flows that were to be explained.
-    pub explained: Vec<Explained>,
+    pub explained: Vec<FlowExplanation>,
 }
 
 /// What `tc` shows of a port.

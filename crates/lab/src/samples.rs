@@ -19,7 +19,7 @@ enum Storage {
 pub const ABSENT: i64 = i64::MIN;
 
 /// A kind of number, of which the largest stands where there is none.
-trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
+trait SampleInteger: Copy + Eq + TryFrom<i64> + Into<i64> {
     const ABSENT: Self;
 
     /// The low bits of a value.
@@ -38,7 +38,7 @@ trait Small: Copy + Eq + TryFrom<i64> + Into<i64> {
     }
 }
 
-impl Small for u16 {
+impl SampleInteger for u16 {
     const ABSENT: Self = Self::MAX;
 
     #[inline]
@@ -47,7 +47,7 @@ impl Small for u16 {
     }
 }
 
-impl Small for u32 {
+impl SampleInteger for u32 {
     const ABSENT: Self = Self::MAX;
 
     #[inline]
@@ -58,14 +58,14 @@ impl Small for u32 {
 
 /// Adds a value if it fits.
 #[inline]
-fn push<T: Small>(values: &mut Vec<T>, value: Option<i64>) -> bool {
+fn push<T: SampleInteger>(values: &mut Vec<T>, value: Option<i64>) -> bool {
     T::of(value).map(|small| values.push(small)).is_some()
 }
 
 /// Adds all values if all are known and fit, else none. That is so if the bits of all together are fewer than those of the
 /// number for an absent one, which is one comparison instead of two for each.
 #[inline]
-fn extend_small<T: Small>(kept: &mut Vec<T>, values: &[i64]) -> bool {
+fn extend_small<T: SampleInteger>(kept: &mut Vec<T>, values: &[i64]) -> bool {
     let bits = values.iter().fold(0, |bits, value| bits | value);
     let all_fit = (0..T::ABSENT.into()).contains(&bits);
     if all_fit {
@@ -75,7 +75,7 @@ fn extend_small<T: Small>(kept: &mut Vec<T>, values: &[i64]) -> bool {
 }
 
 /// Known values as they are, and in `levels` for each whether it is there, as Parquet wants it.
-fn split_small<T: Small>(kept: &[T], known: &mut Vec<i64>, levels: &mut Vec<i16>) {
+fn split_small<T: SampleInteger>(kept: &[T], known: &mut Vec<i64>, levels: &mut Vec<i16>) {
     if kept.contains(&T::ABSENT) {
         known.extend(kept.iter().filter_map(|small| small.value()));
         levels.extend(kept.iter().map(|small| i16::from(*small != T::ABSENT)));

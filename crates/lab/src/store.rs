@@ -19,7 +19,7 @@ pub use place::same_file;
 pub use series::Label;
 
 use crate::results::Series;
-use earlier::Listed;
+use earlier::FileList;
 use place::Destination;
 
 /// A directory that results go to.
@@ -27,7 +27,7 @@ use place::Destination;
 pub struct Store {
     root: PathBuf,
     /// What is written is noted, for the next run into the directory.
-    listed: Option<Arc<Mutex<Listed>>>,
+    listed: Option<Arc<Mutex<FileList>>>,
 }
 
 /// A file that is being written. Where it can, it gets its name when it is whole, and vanishes if it
@@ -40,7 +40,7 @@ pub struct Pending {
     /// Where a symbolic link leads, or else the path.
     target: PathBuf,
     path: PathBuf,
-    note: Option<(Arc<Mutex<Listed>>, String)>,
+    note: Option<(Arc<Mutex<FileList>>, String)>,
 }
 
 #[derive(Debug)]
@@ -262,7 +262,7 @@ impl Store {
     ) -> Result<(Self, usize), Error> {
         let store = Self::create(root)?;
         let removed = earlier::remove(root, &keep)?;
-        let listed = Listed::begin(root, program, keep)?;
+        let listed = FileList::begin(root, program, keep)?;
         Ok((Self { listed: Some(Arc::new(Mutex::new(listed))), ..store }, removed))
     }
 

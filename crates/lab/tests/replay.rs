@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use datapath::qdisc::cake::{AckFilter, AckRule};
 use lab::plan::Experiment;
 use lab::replay::acks::{self, End, FILTERS, ReplayedAck};
-use lab::replay::{self, Error, Files, Options, Report, Select};
-use lab::run::{self, Silent};
+use lab::replay::{self, Error, Files, Options, PacketSelection, Report};
+use lab::run::{self, NoProgress};
 use lab::store::Store;
 use pcap::{Interface, LinkType, Reader, Record, Writer};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn options(qdisc: &str) -> Options {
     Options {
         qdiscs: vec![qdisc.into()],
         rate: None,
-        select: Select::default(),
+        select: PacketSelection::default(),
         seed: 1,
         partial: false,
     }
@@ -57,7 +57,7 @@ fn options(qdisc: &str) -> Options {
 
 fn replayed(capture: &Path, options: &Options, out: Option<&Path>) -> Result<Report, Error> {
     let files = Files { out, trace: None };
-    replay::replay(capture, options, files, &Silent, &AtomicBool::new(false))
+    replay::replay(capture, options, files, &NoProgress, &AtomicBool::new(false))
 }
 
 fn records(path: &Path) -> Vec<Record> {
@@ -335,7 +335,7 @@ fn explained(path: &Path, filter: AckFilter) -> Vec<(u64, End, Option<AckRule>)>
         &words,
         &[filter],
         &mut |fate| fates.push(fate.clone()),
-        &Silent,
+        &NoProgress,
         &stop,
     )
     .expect("it is explained");
@@ -393,7 +393,8 @@ fn only_cake_has_an_ack_filter() {
     let directory = scratch("only-cake");
     let path = acks_behind_a_blocker(&directory, &[]);
     let stop = AtomicBool::new(false);
-    let error = acks::explain(&path, &options("fq_codel"), &FILTERS, &mut |_| {}, &Silent, &stop);
+    let error =
+        acks::explain(&path, &options("fq_codel"), &FILTERS, &mut |_| {}, &NoProgress, &stop);
     assert!(error.expect_err("refused").to_string().contains("only cake"));
 }
 
@@ -440,7 +441,7 @@ proptest! {
         );
         let stop = AtomicBool::new(false);
         let sums = acks::explain(
-            &path, &options("cake bandwidth 50kbit"), &FILTERS, &mut |_| {}, &Silent, &stop,
+            &path, &options("cake bandwidth 50kbit"), &FILTERS, &mut |_| {}, &NoProgress, &stop,
         ).expect("it is explained").sums;
         prop_assert!(sums.iter().all(|(_, sum)| sum.acks == sums[0].1.acks));
         fs::remove_dir_all(&directory).unwrap();

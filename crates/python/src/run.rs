@@ -11,7 +11,7 @@ use std::time::Duration;
 use lab::output::Output;
 use lab::plan::{Experiment, limits};
 use lab::results::{PointResult, RunResult};
-use lab::run::{Error, Incomplete, Known, Options, Progress};
+use lab::run::{Error, FindFinishedRun, Incomplete, Options, Progress};
 use lab::store::Store;
 use lab::trace;
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
@@ -201,7 +201,7 @@ fn all(
     far: &Far,
     stop: &AtomicBool,
 ) -> Result<Vec<PointRuns>, Part> {
-    let known: &Known<'_> =
+    let known: &FindFinishedRun<'_> =
         &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
     let seen = trace::TraceOutputs { view: wanted.view, ..trace::TraceOutputs::default() };
     let options = Options {

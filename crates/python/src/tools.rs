@@ -12,8 +12,8 @@ use iproute::ip::{Devices, IpError};
 use lab::ecmp::{self as what_if, Names};
 use lab::plan::quantity;
 use lab::plan::tc_session::Session;
-use lab::replay::{self as captures, Error, Files, Options, Select};
-use lab::run::Silent;
+use lab::replay::{self as captures, Error, Files, Options, PacketSelection};
+use lab::run::NoProgress;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -99,12 +99,12 @@ pub fn replay(
     if out.as_deref().is_some_and(|out| lab::store::same_file(out, &capture)) {
         return Err(wrong("out: that is the capture itself"));
     }
-    let select = Select { from: prefix("from_", from)?, to: prefix("to", to)?, interface };
+    let select = PacketSelection { from: prefix("from_", from)?, to: prefix("to", to)?, interface };
     let options = Options { qdiscs, rate, select, seed, partial };
     let stop = AtomicBool::new(false);
     let work = || {
         let files = Files { out: out.as_deref(), trace: None };
-        captures::replay(&capture, &options, files, &Silent, &stop)
+        captures::replay(&capture, &options, files, &NoProgress, &stop)
     };
     let (done, stopped) = supervised(py, &stop, work, |_| Ok(()));
     let done = done.map_err(|_| errors::run(py, "a mistake in ackwright"))?;

@@ -15,7 +15,7 @@ use drill::suite::{self, Plan, Report};
 use drill::{capture, show};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::store::{self, Pending, STANDARD_OUTPUT, Store};
-use lab::trace::host::{self, Moment};
+use lab::trace::host::{self, HostEvent};
 
 use super::{Failure, JOBS_MAX, Outcome, print, print_json, refuse_overwriting};
 
@@ -317,21 +317,21 @@ fn write_files(
 }
 
 /// What a run's host did, in order, with times from the script's start.
-fn moments(report: &Report) -> impl Iterator<Item = (Instant, Moment<'_>)> {
+fn moments(report: &Report) -> impl Iterator<Item = (Instant, HostEvent<'_>)> {
     let RunReport { packets, events, .. } = &report.outcome;
     let mut all = Vec::with_capacity(packets.len() + events.len());
     let mut events = events.iter().peekable();
     for (index, (direction, at, packet)) in packets.iter().enumerate() {
         while let Some((at, _, event)) = events.next_if(|(_, before, _)| *before <= index) {
-            all.push((*at, Moment::Event(event)));
+            all.push((*at, HostEvent::Event(event)));
         }
         let moment = match direction {
-            Direction::Inbound => Moment::Received(packet),
-            Direction::Outbound => Moment::Sent(packet),
+            Direction::Inbound => HostEvent::Received(packet),
+            Direction::Outbound => HostEvent::Sent(packet),
         };
         all.push((*at, moment));
     }
-    all.extend(events.map(|(at, _, event)| (*at, Moment::Event(event))));
+    all.extend(events.map(|(at, _, event)| (*at, HostEvent::Event(event))));
     all.into_iter().map(|(at, moment)| (Instant::ZERO + at.saturating_since(START), moment))
 }
 

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use datapath::fib::Prefix;
 use datapath::units::Rate;
-use lab::output::Choice;
+use lab::output::PlotOptions;
 use lab::plan::plots::Format;
 use lab::plan::quantity;
-use lab::replay::{self, Error, Files, Options, Select};
+use lab::replay::{self, Error, Files, Options, PacketSelection};
 use lab::store::STANDARD_OUTPUT;
 
 use super::{Failure, Outcome, check_results, print, print_json, refuse_overwriting, results};
@@ -92,7 +92,11 @@ impl Common {
         Options {
             qdiscs: qdiscs.to_vec(),
             rate: self.rate,
-            select: Select { from: self.from, to: self.to, interface: self.interface.clone() },
+            select: PacketSelection {
+                from: self.from,
+                to: self.to,
+                interface: self.interface.clone(),
+            },
             seed: self.seed,
             partial: self.partial,
         }
@@ -138,7 +142,7 @@ pub fn run(args: &Args) -> Outcome {
     bar.finish();
     let report = done.map_err(failure)?;
     // Only what has been replayed takes the place of what is there.
-    let choice = Choice { formats: args.plot_format.clone(), ..Choice::default() };
+    let choice = PlotOptions { formats: args.plot_format.clone(), ..PlotOptions::default() };
     let pictures = report.draw(&results(&args.plots)?.choosing(choice))?;
     if args.common.json {
         print_json(&report.to_json())?;

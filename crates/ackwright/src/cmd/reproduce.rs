@@ -7,7 +7,7 @@ use lab::plan::Experiment;
 use lab::published::{self, Publication};
 use lab::reproduce::{self, Comparison};
 use lab::results::PointResult;
-use lab::run::Live;
+use lab::run::LiveOverrides;
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
@@ -223,7 +223,7 @@ fn add_live(
         OnStack::Kernel => ("live, kernel", "live-kernel"),
     };
     let output = results(&args.out.join(&publication.name).join(folder))?;
-    let live = Some(Live { stack: Some(stack.into()) });
+    let live = Some(LiveOverrides { stack: Some(stack.into()) });
     let options = Runs { repetitions: Some(args.live_runs), live, ..Runs::default() };
     let points = match run_all(experiment, &options, Some(&output)) {
         Ok(points) => points,

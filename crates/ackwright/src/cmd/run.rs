@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lab::output::{Choice, Output};
+use lab::output::{Output, PlotOptions};
 use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, Stack, limits};
 use lab::results::{PointResult, summary_json};
-use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
+use lab::run::{Error, FindFinishedRun, Incomplete, LiveOverrides, Options, SsAt};
 use lab::trace::TraceOutputs;
 use sim::epoch::Grouping;
 
@@ -202,7 +202,7 @@ pub fn run(args: &Args) -> Outcome {
         Some(directory) => Some(resume(directory, &experiment, seed, repetitions)?),
         None => args.out.as_deref().map(results).transpose()?,
     };
-    let choice = Choice { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
+    let choice = PlotOptions { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
     let output = output.map(|output| output.choosing(choice));
     let runs = Runs {
         seed: args.seed,
@@ -210,7 +210,7 @@ pub fn run(args: &Args) -> Outcome {
         workers: args.workers,
         ss_at: &args.ss_at,
         wanted: Some(&wanted),
-        live: args.live.then(|| Live { stack: args.stack.map(Stack::from) }),
+        live: args.live.then(|| LiveOverrides { stack: args.stack.map(Stack::from) }),
     };
     match run_all(&experiment, &runs, output.as_ref()) {
         Ok(points) => {
@@ -500,7 +500,7 @@ pub struct Runs<'a> {
     /// What is observed of the first one.
     pub wanted: Option<&'a TraceOutputs>,
     /// With real packets.
-    pub live: Option<Live>,
+    pub live: Option<LiveOverrides>,
 }
 
 /// Runs every point with a progress bar and a clean stop on Ctrl-C.
@@ -512,7 +512,7 @@ pub fn run_all(
     let runs = what.repetitions.unwrap_or(experiment.base.repetitions);
     let bar = Bar::new(experiment.points.len() as u64 * u64::from(runs));
     let stop = interrupt::flag();
-    let known: &Known<'_> =
+    let known: &FindFinishedRun<'_> =
         &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
     let options = Options {
         seed: what.seed,

@@ -12,7 +12,7 @@ use sim::link::{LinkId, NodeId};
 use sim::world::World;
 
 use crate::plan::{NodePlan, Offload, Plan, Role, Stack};
-use crate::run::build::Built;
+use crate::run::build::BuiltWorld;
 
 /// Where what a device has goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn is_elsewhere(node: &NodePlan) -> bool {
 }
 
 /// Makes namespaces and devices, and has the world hand out what arrives at them.
-pub fn make(plan: &Plan, built: &mut Built) -> Result<LiveNetwork, String> {
+pub fn make(plan: &Plan, built: &mut BuiltWorld) -> Result<LiveNetwork, String> {
     let mtu = plan.links.iter().map(|link| link.mtu).max().unwrap_or(1_500);
     let gates = Gates::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
     let (namespaces, ways, outs) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
@@ -136,7 +136,12 @@ fn device_name(link: &str, number: usize, end: usize) -> String {
 }
 
 /// Routes and settings of a kernel.
-fn configure(plan: &Plan, built: &Built, made: &LiveNetwork, index: usize) -> Result<(), String> {
+fn configure(
+    plan: &Plan,
+    built: &BuiltWorld,
+    made: &LiveNetwork,
+    index: usize,
+) -> Result<(), String> {
     let node = &plan.nodes[index];
     let namespace = &made.namespaces[&index];
     let own: Vec<(String, Port)> = plan

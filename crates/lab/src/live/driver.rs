@@ -10,12 +10,12 @@ use sim::border::HandedOut;
 use sim::world::World;
 
 use super::build::{self, DeviceRole, LinkTarget, LiveNetwork};
-use super::flows::{self, Running};
+use super::flows::{self, RunningFlowEnd};
 use super::{bodies, counters};
 use crate::plan::{Plan, Stack};
 use crate::results::Metric;
 use crate::run::Error;
-use crate::run::build::Built;
+use crate::run::build::BuiltWorld;
 use crate::store::{self, Store};
 
 /// Turns the world of one run by this machine's clock.
@@ -23,7 +23,7 @@ pub struct Driver {
     made: LiveNetwork,
     /// The time of the clock at which the world began.
     zero: Instant,
-    running: Vec<Running>,
+    running: Vec<RunningFlowEnd>,
     over: Arc<AtomicBool>,
     handed_out: Vec<HandedOut>,
     /// What devices had, with the number of each, and the world has not got yet.
@@ -44,7 +44,7 @@ impl Driver {
     ///
     /// # Errors
     /// With the node and what the kernel says.
-    pub fn begin(plan: &Plan, built: &mut Built) -> Result<Self, String> {
+    pub fn begin(plan: &Plan, built: &mut BuiltWorld) -> Result<Self, String> {
         flows::check(plan)?;
         let made = build::make(plan, built)?;
         made.gates.wake_on_time();

@@ -14,8 +14,8 @@ use serde_json::Value as Json;
 use crate::plan::{App, FlowPlan, Plan, Stack};
 use crate::run::outside::{ExternalEnd, Report};
 
-/// One end of a flow that runs.
-pub struct Running {
+/// One end of a running flow.
+pub struct RunningFlowEnd {
     /// Which flow.
     pub flow: usize,
     /// Which end.
@@ -59,7 +59,7 @@ pub fn begin(
     namespaces: &BTreeMap<usize, Namespace>,
     zero: Instant,
     over: &Arc<AtomicBool>,
-) -> Result<Running, String> {
+) -> Result<RunningFlowEnd, String> {
     let flow = &plan.flows[outside.flow];
     let index = if outside.sends { flow.from } else { flow.to };
     let node = &plan.nodes[index];
@@ -83,7 +83,7 @@ pub fn begin(
         FlowTask::Sockets(kernel::run(namespace, job(plan, flow, outside)?, span).map_err(fails)?)
     };
     let report = Arc::clone(&outside.report);
-    Ok(Running { flow: outside.flow, sends: outside.sends, report, work, ended: None })
+    Ok(RunningFlowEnd { flow: outside.flow, sends: outside.sends, report, work, ended: None })
 }
 
 /// What `{to}`, `{from}` and `{port}` stand for.
@@ -134,7 +134,7 @@ fn job(plan: &Plan, flow: &FlowPlan, outside: &ExternalEnd) -> Result<Job, Strin
     })
 }
 
-impl Running {
+impl RunningFlowEnd {
     /// What it has to show now.
     pub fn report_now(&self) -> AppReport {
         match &self.work {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::plan::plots::{BINS, LINES_MAX, PlotPlan, Style, What};
+use crate::plan::plots::{BINS, LINES_MAX, PlotData, PlotPlan, Style};
 use crate::plot::{Band, Line, LineChart};
 use crate::results::{PointResult, Series};
 use crate::stats::quantile;
@@ -42,7 +42,7 @@ pub const MOST_LINES: usize = 8;
 pub fn usual(kind: &Kind) -> PlotPlan {
     PlotPlan {
         name: kind.word.into(),
-        what: What::Time(kind.word),
+        what: PlotData::Time(kind.word),
         scopes: Vec::new(),
         style: Style::Suited,
         bins: None,

@@ -1,6 +1,6 @@
 //! What a file's `[[plot]]`s ask for and no run has anything of.
 
-use crate::plan::plots::{PlotPlan, What};
+use crate::plan::plots::{PlotData, PlotPlan};
 use crate::report;
 use crate::results::PointResult;
 
@@ -14,13 +14,15 @@ pub fn undrawn(plots: &[PlotPlan], points: &[PointResult]) -> Vec<String> {
 fn of(plot: &PlotPlan, points: &[PointResult]) -> Option<String> {
     let runs = || points.iter().filter_map(|point| point.runs.first());
     let there: Vec<&str> = match &plot.what {
-        What::Metric(metric) => {
+        PlotData::Metric(metric) => {
             let (_, near) = report::unmeasured(points, std::slice::from_ref(metric)).pop()?;
             let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
             return Some(format!("nothing measured is called \"{metric}\"{hint}"));
         }
-        What::Time(word) => runs().flat_map(|run| over_time::things(word, &run.series)).collect(),
-        What::Cdf(word) => {
+        PlotData::Time(word) => {
+            runs().flat_map(|run| over_time::things(word, &run.series)).collect()
+        }
+        PlotData::Cdf(word) => {
             let all = runs().flat_map(|run| &run.distributions);
             all.filter(|one| one.what == *word).map(|one| one.scope.as_str()).collect()
         }
@@ -52,7 +54,7 @@ mod tests {
         };
         let run = RunResult { series: vec![series], ..RunResult::default() };
         let points = [PointResult { labels: Vec::new(), runs: vec![run] }];
-        let told = |what: What, scopes: &[&str]| {
+        let told = |what: PlotData, scopes: &[&str]| {
             let plot = PlotPlan {
                 name: "p".into(),
                 what,
@@ -65,14 +67,14 @@ mod tests {
             };
             undrawn(&[plot], &points).concat()
         };
-        assert_eq!(told(What::Time("cwnd"), &["lo*"]), "");
+        assert_eq!(told(PlotData::Time("cwnd"), &["lo*"]), "");
         let fits_none =
             "plot \"p\" is empty: its \"scopes\" fit nothing that was measured, such as \"load\"";
-        assert_eq!(told(What::Time("cwnd"), &["other"]), fits_none);
+        assert_eq!(told(PlotData::Time("cwnd"), &["other"]), fits_none);
         let nothing = "plot \"p\" is empty: nothing of it was measured";
-        assert_eq!(told(What::Time("utilisation"), &[]), nothing);
-        assert_eq!(told(What::Cdf("slowdown"), &[]), nothing);
-        let metric = told(What::Metric("total godput".into()), &[]);
+        assert_eq!(told(PlotData::Time("utilisation"), &[]), nothing);
+        assert_eq!(told(PlotData::Cdf("slowdown"), &[]), nothing);
+        let metric = told(PlotData::Metric("total godput".into()), &[]);
         assert_eq!(metric, "nothing measured is called \"total godput\"");
     }
 }

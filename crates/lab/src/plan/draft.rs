@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::doc::{Document, Kind, Node};
-use super::{Diagnostics, Error, Experiment, Setting};
+use super::{Diagnostics, Error, Experiment, SettingOverride};
 use crate::registry::Registry;
 use crate::sweep::read_axes;
 
@@ -39,7 +39,7 @@ use crate::sweep::read_axes;
 pub struct Draft {
     document: Document,
     /// Axes that are pinned to one step.
-    pins: Vec<Setting>,
+    pins: Vec<SettingOverride>,
     /// What was done to the text so far.
     edits: Vec<Edit>,
 }
@@ -136,7 +136,11 @@ impl Draft {
     pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
         if read_axes(&self.document)?.iter().any(|axis| axis.name == path) {
             self.pins.retain(|pin| pin.key != path);
-            self.pins.push(Setting { key: path.into(), value: value.into(), label: label.into() });
+            self.pins.push(SettingOverride {
+                key: path.into(),
+                value: value.into(),
+                label: label.into(),
+            });
             self.note(EditKind::Set, path, value, label);
             return Ok(());
         }

@@ -6,7 +6,7 @@ use datapath::units::Duration;
 use super::doc::Origin;
 use super::model::{App, FlowPlan, LinkPlan, Measure, NodePlan, Role};
 use super::read::Faults;
-use super::routes::{Ways, Written};
+use super::routes::{RouteTable, ShortestPaths};
 
 /// Bytes of an experiment file.
 pub const FILE_MAX: u64 = 16 << 20;
@@ -106,15 +106,15 @@ pub fn seeds(first: u64, repetitions: u32) -> Result<(), String> {
 pub fn check_routes(
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    written: &Written,
+    written: &RouteTable,
     shortest: bool,
     places: &[&Origin],
     faults: &Faults<'_>,
 ) -> Option<()> {
-    let tables = Ways::tables(nodes, links, written);
+    let tables = ShortestPaths::tables(nodes, links, written);
     let hosts = nodes.iter().filter(|node| node.role == Role::Host).count();
     let each = if shortest {
-        Ways::class_count(nodes, links)
+        ShortestPaths::class_count(nodes, links)
     } else {
         (hosts + 2 * links.len()).max(nodes.len())
     };

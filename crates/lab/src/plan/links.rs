@@ -8,7 +8,7 @@ use super::doc::{Key, Kind, Node, Origin};
 use super::model::{COST, Direction, LinkPlan, PortPlan};
 use super::names::{Index, NamedNodes, check_name, check_unique, matches, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
-use super::varying::Lost;
+use super::varying::LossSetting;
 use super::{ip, limits, tc, varying};
 
 /// Links, and where each was written. An end with `*` makes a link for every node that fits,
@@ -183,8 +183,12 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         .unwrap_or((base.jitter, base.jitter_correlation));
     let registry = &table.faults.document.registry;
     let loss = read_words(table, "loss", |text| varying::loss(text, registry));
-    let Lost { share: loss, model: loss_model, guest: loss_guest } =
-        loss.unwrap_or(Lost { share: base.loss, model: base.loss_model, guest: base.loss_guest });
+    let LossSetting { share: loss, model: loss_model, guest: loss_guest } =
+        loss.unwrap_or(LossSetting {
+            share: base.loss,
+            model: base.loss_model,
+            guest: base.loss_guest,
+        });
     let (rate, delay) = (table.rate("rate"), table.time("delay"));
     let mut direction = Direction {
         rate: rate.or(base.rate),

@@ -40,7 +40,7 @@ pub use model::{
     PortPlan, Role, Stack, SysctlSetting, Weights,
 };
 pub use names::matches;
-pub use routes::Ways;
+pub use routes::ShortestPaths;
 
 use crate::registry::Registry;
 use crate::sweep::{Axis, Draw, Point, Value};
@@ -58,14 +58,14 @@ pub struct Experiment {
     pub points: Vec<Point>,
 }
 
-/// How the file names something that a run has.
+/// What kind of name the file uses: of a metric, or of a scope.
 #[derive(Clone, Copy)]
-enum AskedAs {
+enum NameKind {
     Metric,
     Scope,
 }
 
-type Asked<'a> = (AskedAs, &'a str, &'a doc::Origin);
+type NameReference<'a> = (NameKind, &'a str, &'a doc::Origin);
 
 /// Why an experiment cannot be used.
 #[derive(Debug)]
@@ -98,9 +98,9 @@ impl From<Diagnostics> for Error {
     }
 }
 
-/// A value that is put in place of the file's.
+/// A value that overrides the file's.
 #[derive(Clone, Debug)]
-struct Setting {
+struct SettingOverride {
     /// An axis, a parameter or the dotted path of a key.
     key: String,
     /// TOML, or a bare word.
@@ -109,7 +109,7 @@ struct Setting {
     label: String,
 }
 
-impl Setting {
+impl SettingOverride {
     /// Reads the `KEY=VALUE` of `--set`.
     fn read(text: &str) -> Result<Self, Diagnostics> {
         let label = format!("--set {text}");
@@ -160,16 +160,16 @@ impl Experiment {
     ) -> Result<Self, Diagnostics> {
         let mut document = Document::parse(name, text)?;
         document.registry = registry.clone();
-        let settings: Vec<Setting> =
-            settings.iter().map(|text| Setting::read(text)).collect::<Result<_, _>>()?;
+        let settings: Vec<SettingOverride> =
+            settings.iter().map(|text| SettingOverride::read(text)).collect::<Result<_, _>>()?;
         Self::of(document, &settings)
     }
 
     /// Reads a tree in which `settings` are made first.
-    fn of(mut document: Document, settings: &[Setting]) -> Result<Self, Diagnostics> {
+    fn of(mut document: Document, settings: &[SettingOverride]) -> Result<Self, Diagnostics> {
         let mut axes = crate::sweep::read_axes(&document)?;
         let exclusions = crate::sweep::read_exclusions(&document, &axes)?;
-        for Setting { key, value, label } in settings {
+        for SettingOverride { key, value, label } in settings {
             let at = doc::Origin::Override(label.clone());
             let fault = |message, help| Diagnostics(vec![document.fault(&at, 0, message, help)]);
             match axes.iter_mut().find(|axis| axis.name == *key) {
@@ -202,9 +202,9 @@ impl Experiment {
     pub fn check_names(&self) -> Result<(), Diagnostics> {
         let faults = read::Faults::new(&self.document);
         let mut unknown = self.asked_for(&faults);
-        let known = |(what, name, _): &Asked<'_>, plan: &Plan| match what {
-            AskedAs::Metric => metrics::known(name, plan),
-            AskedAs::Scope => metrics::fits_scope(name, plan),
+        let known = |(what, name, _): &NameReference<'_>, plan: &Plan| match what {
+            NameKind::Metric => metrics::known(name, plan),
+            NameKind::Scope => metrics::fits_scope(name, plan),
         };
         // What parameters make of it is another name at each point.
         unknown.retain(|asked| !asked.1.contains("${") && known(asked, &self.base).is_err());
@@ -219,8 +219,8 @@ impl Experiment {
         }
         for asked in &unknown {
             let verb = match asked.0 {
-                AskedAs::Metric => "nothing measures",
-                AskedAs::Scope => "no flow, group, workload or port is called",
+                NameKind::Metric => "nothing measures",
+                NameKind::Scope => "no flow, group, workload or port is called",
             };
             let help = known(asked, &self.base).err().flatten();
             faults.add(asked.2, format!("{verb} \"{}\"", asked.1), help);
@@ -230,12 +230,12 @@ impl Experiment {
     }
 
     /// Metrics and scopes that the file names, with their places.
-    fn asked_for<'a>(&'a self, faults: &read::Faults<'_>) -> Vec<Asked<'a>> {
+    fn asked_for<'a>(&'a self, faults: &read::Faults<'_>) -> Vec<NameReference<'a>> {
         let root = &self.document.root;
         let mut asked = Vec::new();
         let table = root.get("measure").and_then(|measure| measure.get("table"));
         for (name, at) in table.map_or(Vec::new(), |table| read::as_texts(table, faults)) {
-            asked.push((AskedAs::Metric, name, at));
+            asked.push((NameKind::Metric, name, at));
         }
         let Some(doc::Node { kind: doc::Kind::List(plots), .. }) = root.get("plot") else {
             return asked;
@@ -245,11 +245,11 @@ impl Experiment {
                 && let Some(name) = read::as_text(node, faults)
                 && plots::is_metric(name)
             {
-                asked.push((AskedAs::Metric, name, &node.at));
+                asked.push((NameKind::Metric, name, &node.at));
             }
             for (name, at) in plot.get("scopes").map_or(Vec::new(), |it| read::as_texts(it, faults))
             {
-                asked.push((AskedAs::Scope, name, at));
+                asked.push((NameKind::Scope, name, at));
             }
         }
         asked

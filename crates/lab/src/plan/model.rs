@@ -18,7 +18,7 @@ use sim::rules::Rule;
 use sim::schedule::Schedule;
 
 use super::plots::PlotPlan;
-use super::routes::Ways;
+use super::routes::ShortestPaths;
 use super::workload::WorkloadPlan;
 use crate::application::GuestApp;
 
@@ -52,7 +52,7 @@ pub struct Plan {
     /// What is drawn; a choice of ours if empty.
     pub plots: Vec<PlotPlan>,
     /// The links that lead from each node to each other one.
-    pub ways: Ways,
+    pub ways: ShortestPaths,
     /// What `[topology]` says of its routes.
     pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.

@@ -27,8 +27,8 @@ pub fn plan(document: &Document) -> Result<Plan, Diagnostics> {
     }
 }
 
-/// Where nodes, links and flows were written, for the checks that need all of them.
-struct Places<'a> {
+/// Positions of nodes, links and flows in the file, for checks that need all of them.
+struct SourcePositions<'a> {
     nodes: Vec<&'a Origin>,
     links: Vec<&'a Origin>,
     flows: Vec<&'a Origin>,
@@ -111,13 +111,13 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     }
     top.finish();
 
-    let places = Places { nodes: node_places, links: link_places, flows: flow_places };
+    let places = SourcePositions { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
     let written = routes::read(routes, &named, &links, faults);
     limits::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
     let ways = match &fabric {
-        None => routes::Ways::resolve(&nodes, &links, &written),
-        Some(_) => routes::Ways::shortest(&nodes, &links, &written, &[]),
+        None => routes::ShortestPaths::resolve(&nodes, &links, &written),
+        Some(_) => routes::ShortestPaths::shortest(&nodes, &links, &written, &[]),
     };
     let workloads =
         workload::read(workload_entries, &named, &links, &ways, &flows, duration, faults);
@@ -234,7 +234,12 @@ const FLENT_TESTS: [(&str, FlentTest); 3] =
     [("rrul", FlentTest::Rrul), ("rrul_be", FlentTest::RrulBe), ("tcp_nup", FlentTest::TcpNup)];
 
 /// A node that no link reaches would have no address. Asked last: a faulty link leads nowhere.
-fn check_nodes(nodes: &[NodePlan], links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
+fn check_nodes(
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    places: &SourcePositions<'_>,
+    faults: &Faults<'_>,
+) {
     let linked: BTreeSet<usize> = links.iter().flat_map(|link| link.ends).collect();
     for (index, (node, at)) in nodes.iter().zip(&places.nodes).enumerate() {
         if !linked.contains(&index) {
@@ -255,7 +260,7 @@ fn check_no_costs(entries: &[(Key, Node)], faults: &Faults<'_>) {
     }
 }
 
-fn check_links(links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
+fn check_links(links: &[LinkPlan], places: &SourcePositions<'_>, faults: &Faults<'_>) {
     let mut known = BTreeSet::new();
     for (link, at) in links.iter().zip(&places.links) {
         if link.addresses.is_some_and(|addresses| !known.insert(addresses)) {
@@ -322,8 +327,8 @@ fn check_flows(
     flows: &[FlowPlan],
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    ways: &routes::Ways,
-    places: &Places<'_>,
+    ways: &routes::ShortestPaths,
+    places: &SourcePositions<'_>,
     faults: &Faults<'_>,
 ) {
     if links.iter().any(|link| link.ends.iter().any(|end| *end >= nodes.len())) {

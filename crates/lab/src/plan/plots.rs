@@ -14,7 +14,7 @@ pub struct PlotPlan {
     /// The beginning of its files' names.
     pub name: String,
     /// What is drawn.
-    pub what: What,
+    pub what: PlotData,
     /// Of which flows, ports or workloads, by patterns; all if empty.
     pub scopes: Vec<String>,
     /// How many things are drawn.
@@ -29,9 +29,9 @@ pub struct PlotPlan {
     pub against: Option<String>,
 }
 
-/// What a plot shows.
+/// The data of a plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum PlotData {
     /// Something over time, by its word.
     Time(&'static str),
     /// The distribution of something.
@@ -159,9 +159,9 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
 }
 
 /// A key that means nothing for what is drawn would be passed over in silence.
-fn refuse_misfits(table: &mut Reader<'_, '_>, what: &What) {
-    let over_time = matches!(what, What::Time(_));
-    let metric = matches!(what, What::Metric(_));
+fn refuse_misfits(table: &mut Reader<'_, '_>, what: &PlotData) {
+    let over_time = matches!(what, PlotData::Time(_));
+    let metric = matches!(what, PlotData::Metric(_));
     for (key, fits, of) in [
         ("style", over_time, "over time"),
         ("bins", over_time, "over time"),
@@ -185,8 +185,10 @@ pub fn same_file(plots: &[PlotPlan], slugs: &[&str]) -> Option<(usize, String)> 
             slug => format!("{slug}-{name}"),
         });
         let files: Vec<String> = match plot.what {
-            What::Metric(_) => vec![name.clone(), format!("{name}-map")],
-            What::Time(_) | What::Cdf(_) => of_points.chain([format!("compare-{name}")]).collect(),
+            PlotData::Metric(_) => vec![name.clone(), format!("{name}-map")],
+            PlotData::Time(_) | PlotData::Cdf(_) => {
+                of_points.chain([format!("compare-{name}")]).collect()
+            }
         };
         let mut files = files.into_iter();
         if let Some(file) = files.find(|file| !taken.insert(file.to_lowercase())) {
@@ -199,20 +201,20 @@ pub fn same_file(plots: &[PlotPlan], slugs: &[&str]) -> Option<(usize, String)> 
 /// Places along the axis of time, if nothing else is said: about one for two pixels.
 pub const BINS: usize = 330;
 
-fn what(text: &str) -> Option<What> {
+fn what(text: &str) -> Option<PlotData> {
     let find = |words: &[&'static str], word: &str| words.iter().copied().find(|it| *it == word);
     if let Some(word) = find(&OVER_TIME, text) {
-        return Some(What::Time(word));
+        return Some(PlotData::Time(word));
     }
     if let Some(word) = text.strip_suffix(" cdf") {
-        return find(&DISTRIBUTIONS, word).map(What::Cdf);
+        return find(&DISTRIBUTIONS, word).map(PlotData::Cdf);
     }
-    text.contains(' ').then(|| What::Metric(text.to_owned()))
+    text.contains(' ').then(|| PlotData::Metric(text.to_owned()))
 }
 
 /// Whether this word for what is drawn is a metric.
 pub fn is_metric(text: &str) -> bool {
-    matches!(what(text), Some(What::Metric(_)))
+    matches!(what(text), Some(PlotData::Metric(_)))
 }
 
 fn formats(table: &mut Reader<'_, '_>) -> Vec<Format> {

@@ -31,9 +31,9 @@ struct OwnRoutes {
     to: BTreeMap<usize, Vec<usize>>,
 }
 
-/// What `[routes]` says.
+/// The routes of the table `[routes]`.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct RouteTable {
     /// By node.
     of_node: BTreeMap<usize, OwnRoutes>,
     /// Node, destination, and the features of that route.
@@ -47,9 +47,9 @@ pub fn read(
     named: &NamedNodes<'_>,
     links: &[LinkPlan],
     faults: &Faults<'_>,
-) -> Written {
+) -> RouteTable {
     let nodes = named.plans;
-    let mut written = Written::default();
+    let mut written = RouteTable::default();
     let index = Index::new(links.len(), |link| &links[link].name);
     for (key, table) in entries {
         let Some(node) = named.find(&key.name) else {
@@ -127,12 +127,12 @@ fn own_link(
     found.map(|link| (link, features))
 }
 
-/// The way from every node to every other one.
+/// The shortest paths from every node to every other one.
 ///
 /// Of a node with one link nothing is kept but that link: everything that its neighbour reaches is
 /// reached by it. So a star of n hosts takes n entries, and not n times n.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct ShortestPaths {
     rows: Vec<Row>,
     /// The sets of links that share a load; the first ones are the links, each alone.
     sets: Vec<Vec<usize>>,
@@ -147,7 +147,7 @@ pub struct Ways {
 enum Row {
     /// One link and the node at its far end, with the area of that one if it forwards.
     Stub { link: usize, far: usize, area: Option<u32> },
-    /// By destination, an index of [`Ways::sets`], or one of the two below.
+    /// By destination, an index of [`ShortestPaths::sets`], or one of the two below.
     Table(Vec<u32>),
     /// The same by class of destinations: shortest paths of a network with loops.
     Shared(Vec<u32>),
@@ -158,11 +158,11 @@ const NO_WAY: u32 = u32::MAX;
 /// Several links lead there.
 const AMBIGUOUS: u32 = u32::MAX - 1;
 
-impl Ways {
+impl ShortestPaths {
     /// A link leads to a destination if the destination can be reached from its far end without
     /// coming back through the node. With exactly one such link the route is plain; with several
     /// the plan must say which.
-    pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], written: &Written) -> Self {
+    pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], written: &RouteTable) -> Self {
         let adjacent = adjacency(nodes.len(), links);
         let mut sets: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
         let mut search = Search::new(nodes, &adjacent);
@@ -182,7 +182,7 @@ impl Ways {
     pub fn shortest(
         nodes: &[NodePlan],
         links: &[LinkPlan],
-        written: &Written,
+        written: &RouteTable,
         down: &[bool],
     ) -> Self {
         let adjacent = adjacency(nodes.len(), links);
@@ -213,7 +213,7 @@ impl Ways {
 
     /// The same of a network in which `down` links lead nowhere, with nothing said of its routes.
     pub fn without(nodes: &[NodePlan], links: &[LinkPlan], down: &[bool]) -> Self {
-        Self::shortest(nodes, links, &Written::default(), down)
+        Self::shortest(nodes, links, &RouteTable::default(), down)
     }
 
     /// Of a node whose table is shared: each class of destinations elsewhere and the links there.
@@ -234,7 +234,7 @@ impl Ways {
     }
 
     /// How many nodes need a table of routes.
-    pub fn tables(nodes: &[NodePlan], links: &[LinkPlan], written: &Written) -> Vec<usize> {
+    pub fn tables(nodes: &[NodePlan], links: &[LinkPlan], written: &RouteTable) -> Vec<usize> {
         let adjacent = adjacency(nodes.len(), links);
         let several = |&node: &usize| {
             adjacent[node].len() > 1

@@ -276,21 +276,21 @@ fn opportunities(path: &Path) -> Result<(Vec<Duration>, Rate), String> {
 ///
 /// # Errors
 /// What is wrong.
-pub fn loss(text: &str, registry: &Registry) -> Result<Lost, String> {
+pub fn loss(text: &str, registry: &Registry) -> Result<LossSetting, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let [name, words @ ..] = words.as_slice()
         && let Some(kind) = registry.loss_model_called(name)
     {
         let guest = kind.read(words).map_err(|why| format!("{name}: {why}"))?;
-        return Ok(Lost { share: 0, model: Loss::None, guest: Some(guest) });
+        return Ok(LossSetting { share: 0, model: Loss::None, guest: Some(guest) });
     }
     let (share, model) = product_loss(text, &words)?;
-    Ok(Lost { share, model, guest: None })
+    Ok(LossSetting { share, model, guest: None })
 }
 
-/// What `loss` says.
+/// The value of `loss`.
 #[derive(Clone, Copy, Debug)]
-pub struct Lost {
+pub struct LossSetting {
     /// Of each packet, millionths.
     pub share: u64,
     /// By a model of netem's.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use datapath::units::Duration;
 
 use super::model::{LinkPlan, NodePlan, Role};
-use super::routes::{Hop, Ways};
+use super::routes::{Hop, ShortestPaths};
 
 /// Why packets would not arrive.
 pub struct Problem {
@@ -24,7 +24,7 @@ pub fn walk(
     to: usize,
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    hops: &Ways,
+    hops: &ShortestPaths,
 ) -> Result<(), Problem> {
     let name = |node: usize| nodes[node].name.as_str();
     let mut states = vec![Visit::New; nodes.len()];
@@ -105,7 +105,7 @@ fn takes_time(qdisc: &str) -> bool {
 
 /// True if packets may come from `from` to `to` on a way where no time passes: over links without a
 /// rate, a delay or a qdisc that makes packets wait.
-pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bool {
+pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &ShortestPaths) -> bool {
     let mut seen = BTreeSet::new();
     let mut stack = vec![from];
     while let Some(node) = stack.pop() {

@@ -16,7 +16,7 @@ use iproute::tc::Device;
 use iproute::tc::cake::ack_filter_name;
 use serde_json::{Value, json};
 
-use super::line::{Frame, Line, Replayed};
+use super::line::{Frame, Line, PacketOutcome};
 use super::source::{Counts, Source};
 use super::{EPOCH_NS, Error, Options, build, report};
 use crate::report::{Table, number};
@@ -212,7 +212,7 @@ impl Bench {
 }
 
 /// The end of a packet, if it is a pure ACK.
-fn ended(filter: AckFilter, fate: &Replayed<'_>) -> Option<DepartedAck> {
+fn ended(filter: AckFilter, fate: &PacketOutcome<'_>) -> Option<DepartedAck> {
     let ack = pure_ack(fate.packet)?;
     let end = match fate.reason {
         None => End::Sent,

@@ -21,8 +21,8 @@ pub struct Frame {
     pub number: u64,
 }
 
-/// What became of a packet.
-pub struct Replayed<'a> {
+/// What happened to a packet.
+pub struct PacketOutcome<'a> {
     /// When.
     pub at: Instant,
     /// When it had come.
@@ -37,7 +37,7 @@ pub struct Replayed<'a> {
     pub marked: bool,
 }
 
-impl Replayed<'_> {
+impl PacketOutcome<'_> {
     /// The frame with what the qdisc has changed (ECN, DSCP) in its headers.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         let body = self.packet.body.offset as usize;
@@ -53,9 +53,9 @@ impl Replayed<'_> {
     }
 }
 
-/// A packet that waits: its frame, and what is to be known when it leaves.
+/// A queued packet: its frame, and what is needed when it leaves.
 #[derive(Clone, Debug)]
-struct Waiting {
+struct QueuedPacket {
     frame: Frame,
     came: Instant,
     ce: bool,
@@ -70,7 +70,7 @@ pub struct Line {
     now: Instant,
     /// When the line has sent what it is sending.
     free_at: Instant,
-    waiting: Vec<Option<Waiting>>,
+    waiting: Vec<Option<QueuedPacket>>,
     /// What the body of a packet in each place is known by: duplicates share it.
     names: Vec<FrameRef>,
     vacant: Vec<u32>,
@@ -98,7 +98,7 @@ impl Line {
         now: Instant,
         mut packet: Packet,
         frame: Frame,
-        on_packet: &mut dyn FnMut(Replayed<'_>),
+        on_packet: &mut dyn FnMut(PacketOutcome<'_>),
     ) {
         assert!(now >= self.now, "time never goes back");
         self.now = now;
@@ -112,7 +112,7 @@ impl Line {
         // Duplicates of netem have no owner, but share the bytes.
         packet.meta.owner = slot;
         packet.body.frame = Some(self.names[slot as usize].clone());
-        self.waiting[slot as usize] = Some(Waiting { frame, came: now, ce, copies: 1 });
+        self.waiting[slot as usize] = Some(QueuedPacket { frame, came: now, ce, copies: 1 });
         let made_before = copies(self.qdisc.inner()).0;
         let mut dropped = std::mem::take(&mut self.dropped);
         self.qdisc.enqueue(packet, &mut Cx { now, dropped: &mut dropped });
@@ -126,7 +126,7 @@ impl Line {
 
     /// Does everything that happens before `until`, or at that moment without the packet that
     /// comes then.
-    pub fn run_until(&mut self, until: Instant, on_packet: &mut dyn FnMut(Replayed<'_>)) {
+    pub fn run_until(&mut self, until: Instant, on_packet: &mut dyn FnMut(PacketOutcome<'_>)) {
         while let Some(next) = self.next_event().filter(|next| *next <= until) {
             self.now = next;
             self.pump(on_packet);
@@ -134,7 +134,7 @@ impl Line {
     }
 
     /// Lets everything out that will ever come.
-    pub fn drain(&mut self, on_packet: &mut dyn FnMut(Replayed<'_>)) {
+    pub fn drain(&mut self, on_packet: &mut dyn FnMut(PacketOutcome<'_>)) {
         while self.qdisc.backlog().packets > 0 {
             let Some(next) = self.next_event() else { return };
             self.now = next;
@@ -152,7 +152,7 @@ impl Line {
     }
 
     /// Sends what may be sent now.
-    fn pump(&mut self, on_packet: &mut dyn FnMut(Replayed<'_>)) {
+    fn pump(&mut self, on_packet: &mut dyn FnMut(PacketOutcome<'_>)) {
         let now = self.now;
         while self.free_at <= now {
             let mut dropped = std::mem::take(&mut self.dropped);
@@ -170,7 +170,7 @@ impl Line {
         &mut self,
         now: Instant,
         mut dropped: Vec<(Reason, Packet)>,
-        on_packet: &mut dyn FnMut(Replayed<'_>),
+        on_packet: &mut dyn FnMut(PacketOutcome<'_>),
     ) {
         for (reason, packet) in dropped.drain(..) {
             self.tell(now, &packet, Some(reason), on_packet);
@@ -183,14 +183,14 @@ impl Line {
         at: Instant,
         packet: &Packet,
         reason: Option<Reason>,
-        on_packet: &mut dyn FnMut(Replayed<'_>),
+        on_packet: &mut dyn FnMut(PacketOutcome<'_>),
     ) {
         let slot = packet.body.number() - 1;
         let place = &mut self.waiting[slot as usize];
         let waiting = place.as_mut().expect("a packet that waits has its frame");
         let marked = reason.is_none() && !waiting.ce && packet.network.ecn() == Ecn::Ce;
         let (came, frame) = (waiting.came, &waiting.frame);
-        on_packet(Replayed { at, came, packet, frame, reason, marked });
+        on_packet(PacketOutcome { at, came, packet, frame, reason, marked });
         waiting.copies -= 1;
         if waiting.copies == 0 {
             *place = None;

@@ -26,9 +26,9 @@ use crate::run::Progress;
 use crate::store;
 use crate::trace::capture::CaptureTrace;
 use line::Line;
-pub use line::Replayed;
+pub use line::PacketOutcome;
 pub use report::Report;
-pub use source::{Select, Source};
+pub use source::{PacketSelection, Source};
 pub use tally::Tally;
 
 /// What to do with a capture.
@@ -39,7 +39,7 @@ pub struct Options {
     /// The rate of the line behind them; without one a packet takes no time.
     pub rate: Option<Rate>,
     /// Which packets go through.
-    pub select: Select,
+    pub select: PacketSelection,
     /// Seed of the qdiscs' hashes and draws.
     pub seed: u64,
     /// Take a capture that breaks off within a record as ending before it.
@@ -176,7 +176,7 @@ struct Sink {
 }
 
 impl Sink {
-    fn left(&mut self, source: &Source<'_>, fate: &Replayed<'_>) {
+    fn left(&mut self, source: &Source<'_>, fate: &PacketOutcome<'_>) {
         self.tally.left(fate);
         if let Some(trace) = &mut self.trace {
             trace.left(fate);
@@ -210,7 +210,7 @@ impl Output {
         })
     }
 
-    fn write(&mut self, source: &Source<'_>, fate: &Replayed<'_>) -> Result<(), store::Error> {
+    fn write(&mut self, source: &Source<'_>, fate: &PacketOutcome<'_>) -> Result<(), store::Error> {
         let failed = |problem| store::Error { path: self.path.clone(), problem };
         let index = fate.frame.interface;
         if self.interfaces.len() <= index {

@@ -17,7 +17,7 @@ use crate::run::Progress;
 
 /// Which packets of a capture are taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Select {
+pub struct PacketSelection {
     /// Those of a source address in this prefix.
     pub from: Option<Prefix>,
     /// Those of a destination address in this prefix.
@@ -66,7 +66,7 @@ pub struct Counts {
 pub struct Source<'a> {
     name: String,
     reader: Reader<BufReader<File>>,
-    select: Select,
+    select: PacketSelection,
     partial: bool,
     progress: &'a dyn Progress,
     stop: &'a AtomicBool,
@@ -233,7 +233,7 @@ fn wrong(name: &str, error: &ReadError) -> Error {
     Error::Capture(format!("{name}: {error}{help}"))
 }
 
-impl Select {
+impl PacketSelection {
     fn takes(&self, packet: &Packet) -> bool {
         let within = |prefix: &Option<Prefix>, address: Option<IpAddr>| match prefix {
             Some(prefix) => address.is_some_and(|address| prefix.contains(address)),

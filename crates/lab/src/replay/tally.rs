@@ -9,7 +9,7 @@ use datapath::units::Instant;
 use super::EPOCH_NS;
 use super::bins::Bins;
 use super::delays::Delays;
-use super::line::Replayed;
+use super::line::PacketOutcome;
 
 /// Flows that are told apart; the packets of all later ones are counted together.
 pub const MOST_FLOWS: usize = 10_000;
@@ -61,7 +61,7 @@ impl Tally {
     }
 
     /// A packet leaves.
-    pub fn left(&mut self, fate: &Replayed<'_>) {
+    pub fn left(&mut self, fate: &PacketOutcome<'_>) {
         let bin = self.bins.at(since_start(fate.at));
         match fate.reason {
             None => {
@@ -106,7 +106,7 @@ impl Account {
         self.span_in = Some((self.span_in.map_or(now, |(first, _)| first), now));
     }
 
-    fn leave(&mut self, fate: &Replayed<'_>) {
+    fn leave(&mut self, fate: &PacketOutcome<'_>) {
         match fate.reason {
             None => {
                 let (packets, bytes) = self.sent;

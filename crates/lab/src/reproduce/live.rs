@@ -1,6 +1,6 @@
 //! Figures of real packets beside the simulated ones.
 
-use super::{Compared, Comparison};
+use super::{ComparedFigure, Comparison};
 use crate::results::PointResult;
 use crate::stats::quantile;
 
@@ -29,7 +29,7 @@ impl Comparison {
     }
 }
 
-impl Compared {
+impl ComparedFigure {
     /// Whether live figure number `at` is near the simulated one; `None` where one is missing, or where
     /// it is a latency that this machine's wake-ups decide.
     pub fn is_near(&self, at: usize) -> Option<bool> {

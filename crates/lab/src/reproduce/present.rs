@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Compared, Comparison};
+use super::{ComparedFigure, Comparison};
 use crate::output::Output;
 use crate::plan::plots::BINS;
 use crate::plot::{BarChart, Group, Line, LineChart};
@@ -41,7 +41,7 @@ impl Comparison {
         let mut numeric = vec![false, false, true, true, true, true];
         numeric.resize(head.len(), true);
         let maybe = |value: Option<f64>| value.map_or("-".into(), number);
-        let cells = |one: &Compared| {
+        let cells = |one: &ComparedFigure| {
             let words = one.row.metric.strip_suffix(" mean").unwrap_or(&one.row.metric);
             let unit = if one.row.unit.is_empty() { "" } else { " " };
             let ratio = one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}"));
@@ -116,7 +116,7 @@ impl Comparison {
 
     /// A bar chart of one metric at the headline, case by case.
     pub fn chart(&self, metric: &str, y_label: &str, subtitle: &str) -> BarChart {
-        let rows: Vec<&Compared> = self
+        let rows: Vec<&ComparedFigure> = self
             .rows
             .iter()
             .filter(|one| one.row.metric == metric && one.row.at.is_empty())
@@ -146,7 +146,7 @@ impl Comparison {
     }
 }
 
-impl Compared {
+impl ComparedFigure {
     /// Ours with its interval.
     fn shown(&self) -> String {
         match (self.measured, self.ci95) {

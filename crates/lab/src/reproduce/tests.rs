@@ -145,7 +145,7 @@ fn gains_are_over_the_baseline_and_tolerances_are_the_widest() {
     let ours: Vec<Option<f64>> = done.rows.iter().map(|one| one.measured).collect();
     assert_eq!(ours[..4], [Some(200.0), Some(300.0), Some(50.0), Some(4.0)]);
     assert_eq!(ours[4], None, "the other burst was not run");
-    let agrees: Vec<Option<bool>> = done.rows.iter().map(Compared::agrees).collect();
+    let agrees: Vec<Option<bool>> = done.rows.iter().map(ComparedFigure::agrees).collect();
     assert_eq!(agrees, [Some(true), Some(true), None, Some(false), None]);
     assert_eq!(done.agreement(), (2, 3));
     assert_eq!(done.expectations.iter().map(|(_, met)| *met).collect::<Vec<_>>(), [true, false]);

@@ -26,8 +26,8 @@ use super::routes;
 use super::workload::{self, Workload};
 use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 
-/// A world with handles on what is measured.
-pub struct Built {
+/// A world, with handles to what is measured.
+pub struct BuiltWorld {
     /// The world.
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
@@ -39,7 +39,7 @@ pub struct Built {
     /// The watched ports in the order of `plan.measure.queues`.
     pub ports: Vec<WatchedPort>,
     /// The port at each end of each link of the plan.
-    pub ends: Vec<Ends>,
+    pub ends: Vec<LinkEnds>,
     /// The first address of each node.
     pub addresses: Vec<IpAddr>,
     /// What is still to happen to routes.
@@ -64,9 +64,9 @@ impl WatchedPort {
 }
 
 /// A node's port, per end of a wire.
-pub type Ends = [(NodeId, Port); 2];
+pub type LinkEnds = [(NodeId, Port); 2];
 
-impl Built {
+impl BuiltWorld {
     /// True if every flow ends by itself and has ended.
     pub fn all_finished(&self) -> bool {
         self.flows
@@ -77,7 +77,7 @@ impl Built {
 }
 
 /// Builds the world of a plan. If it is `live`, what its hosts with a kernel's stack do runs outside.
-pub fn build(plan: &Plan, live: bool) -> Result<Built, String> {
+pub fn build(plan: &Plan, live: bool) -> Result<BuiltWorld, String> {
     let mut topology = Topology::new();
     let nodes: Vec<NodeId> = plan
         .nodes
@@ -123,7 +123,17 @@ pub fn build(plan: &Plan, live: bool) -> Result<Built, String> {
     if plan.bytes {
         world.carry_bytes();
     }
-    Ok(Built { world, flows, outside, workloads, ports, ends, addresses, changes, fingerprint })
+    Ok(BuiltWorld {
+        world,
+        flows,
+        outside,
+        workloads,
+        ports,
+        ends,
+        addresses,
+        changes,
+        fingerprint,
+    })
 }
 
 /// One link with its interfaces and queues.
@@ -132,7 +142,7 @@ fn add_wire(
     nodes: &[NodeId],
     plan: &Plan,
     link: &LinkPlan,
-) -> Result<Ends, String> {
+) -> Result<LinkEnds, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
     let segments_super_packets = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
     let forward = LinkConfig {
@@ -250,7 +260,7 @@ fn tell_nodes(
 }
 
 /// Policers judge what arrives at a port.
-fn add_policers(world: &mut World, plan: &Plan, ends: &[Ends]) -> Result<(), String> {
+fn add_policers(world: &mut World, plan: &Plan, ends: &[LinkEnds]) -> Result<(), String> {
     for (link, ends) in plan.links.iter().zip(ends) {
         for (port, &(node, index)) in link.ports.iter().zip(ends) {
             let Some(text) = &port.police else { continue };
@@ -262,7 +272,7 @@ fn add_policers(world: &mut World, plan: &Plan, ends: &[Ends]) -> Result<(), Str
     Ok(())
 }
 
-fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPort> {
+fn watch_queues(world: &mut World, plan: &Plan, ends: &[LinkEnds]) -> Vec<WatchedPort> {
     plan.measure
         .queues
         .iter()

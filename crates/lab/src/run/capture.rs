@@ -9,12 +9,12 @@ use sim::capture::{Capture, LinkEnd};
 use sim::record::DropPlace;
 
 use super::Error;
-use super::build::Built;
+use super::build::BuiltWorld;
 use crate::plan::Plan;
 use crate::store::{Error as StoreError, Pending, Store};
 
-/// A file and the capture that the world writes to it.
-pub type Running = (PathBuf, Rc<RefCell<Capture<Pending>>>);
+/// A file, and the capture that the world writes to it.
+pub type OpenCapture = (PathBuf, Rc<RefCell<Capture<Pending>>>);
 
 /// The file of a port's capture.
 pub fn file_name(run: &str, port: &str) -> String {
@@ -30,11 +30,11 @@ pub fn files(plan: &Plan, run: &str) -> Vec<String> {
 /// Begins a capture for each port that the plan names: both directions, and what is dropped in the
 /// node.
 pub fn begin(
-    built: &mut Built,
+    built: &mut BuiltWorld,
     plan: &Plan,
     store: &Store,
     run: &str,
-) -> Result<Vec<Running>, Error> {
+) -> Result<Vec<OpenCapture>, Error> {
     let mut captures = Vec::new();
     for &(link, end) in &plan.measure.pcap {
         let port_name = plan.port_name(link, end);
@@ -56,7 +56,7 @@ pub fn begin(
 }
 
 /// Ends all captures after the world has gone.
-pub fn finish(captures: Vec<Running>) -> Result<(), Error> {
+pub fn finish(captures: Vec<OpenCapture>) -> Result<(), Error> {
     for (path, capture) in captures {
         let Some(capture) = Rc::into_inner(capture) else { continue };
         let pending = capture.into_inner().finish().map_err(|problem| failed(&path, problem))?;

@@ -11,7 +11,7 @@ use iproute::ip::{Devices, Ip, IpError};
 use sim::link::NodeId;
 use sim::world::World;
 
-use super::build::Ends;
+use super::build::LinkEnds;
 use super::reroute::Reroute;
 use crate::plan::{self, NodePlan, Plan};
 
@@ -21,14 +21,14 @@ pub struct Changes {
     list: Vec<(Instant, Change)>,
     next: usize,
     /// None if no node is told anything.
-    told: Option<Told>,
+    told: Option<CommandTargets>,
     /// Who tells the switches of a topology.
     reroute: Option<Reroute>,
     wires: Vec<Wire>,
 }
 
-/// What the words are about that nodes are told.
-struct Told {
+/// The devices and wires that commands for nodes refer to.
+struct CommandTargets {
     /// The devices by name of each node that is told something.
     devices: Vec<Devices>,
     /// Wires by their ends.
@@ -47,14 +47,14 @@ enum Change {
 
 /// A wire has a carrier while it is whole and both of its ends are up.
 struct Wire {
-    ends: Ends,
+    ends: LinkEnds,
     whole: bool,
     works: bool,
 }
 
 impl Changes {
     /// Those of a plan.
-    pub fn new(plan: &Plan, ends: &[Ends], addresses: &[IpAddr]) -> Self {
+    pub fn new(plan: &Plan, ends: &[LinkEnds], addresses: &[IpAddr]) -> Self {
         let mut list: Vec<(Instant, Change)> = Vec::new();
         for (index, link) in plan.links.iter().enumerate() {
             let wire = |&(time, up): &(_, bool)| (Instant::ZERO + time, Change::Wire(index, up));
@@ -79,7 +79,7 @@ impl Changes {
         Self {
             list,
             next: 0,
-            told: Told::new(plan, ends),
+            told: CommandTargets::new(plan, ends),
             reroute,
             wires: ends.iter().map(|&ends| Wire { ends, whole: true, works: true }).collect(),
         }
@@ -153,9 +153,9 @@ impl Changes {
     }
 }
 
-impl Told {
+impl CommandTargets {
     /// What the lines of the plan are about, if there are any.
-    fn new(plan: &Plan, ends: &[Ends]) -> Option<Self> {
+    fn new(plan: &Plan, ends: &[LinkEnds]) -> Option<Self> {
         if !plan.nodes.iter().any(NodePlan::has_lines) {
             return None;
         }

@@ -2,8 +2,8 @@
 
 use datapath::units::Instant;
 
-use super::build::Built;
-use super::{Error, Live};
+use super::build::BuiltWorld;
+use super::{Error, LiveOverrides};
 use crate::plan::Plan;
 use crate::results::Metric;
 use crate::store::Store;
@@ -24,7 +24,11 @@ impl Clock {
     /// Namespaces and devices cannot be made.
     // Without devices there is virtual time only.
     #[cfg_attr(not(all(feature = "live", target_os = "linux")), expect(unused_variables))]
-    pub fn begin(plan: &Plan, built: &mut Built, live: Option<Live>) -> Result<Self, Error> {
+    pub fn begin(
+        plan: &Plan,
+        built: &mut BuiltWorld,
+        live: Option<LiveOverrides>,
+    ) -> Result<Self, Error> {
         match live {
             None => Ok(Self::Virtual),
             #[cfg(all(feature = "live", target_os = "linux"))]
@@ -41,7 +45,7 @@ impl Clock {
     ///
     /// # Errors
     /// A device or a program has failed.
-    pub fn run_until(&mut self, built: &mut Built, at: Instant) -> Result<(), Error> {
+    pub fn run_until(&mut self, built: &mut BuiltWorld, at: Instant) -> Result<(), Error> {
         match self {
             Self::Virtual => built.world.run_until(at),
             #[cfg(all(feature = "live", target_os = "linux"))]

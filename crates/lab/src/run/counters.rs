@@ -3,13 +3,13 @@
 use datapath::tcp::mib::Mib;
 use sim::link::NodeId;
 
-use super::build::Built;
+use super::build::BuiltWorld;
 use super::measure::push;
 use crate::plan::Plan;
 use crate::results::Metric;
 
 /// The hosts' TCP counters, summed. An RTO is an expiry of the retransmission timer.
-pub fn tcp(out: &mut Vec<Metric>, built: &Built) {
+pub fn tcp(out: &mut Vec<Metric>, built: &BuiltWorld) {
     type Read = fn(&Mib) -> u64;
     let counters: [(&str, Read); 8] = [
         ("reordering", |mib| mib.sack_reorder + mib.reno_reorder + mib.ts_reorder),
@@ -32,7 +32,7 @@ pub fn tcp(out: &mut Vec<Metric>, built: &Built) {
 }
 
 /// What each policer let pass and dropped, in the order of the plan.
-pub fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+pub fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld) {
     for (link, ends) in built.ends.iter().enumerate() {
         for (end, &(node, port)) in ends.iter().enumerate() {
             for (_, police) in built.world.host(node).policers().iter().filter(|(p, _)| *p == port)

@@ -3,7 +3,7 @@
 use apps::AppReport;
 use datapath::units::Instant;
 
-use super::build::Built;
+use super::build::BuiltWorld;
 use super::measure::push;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::Metric;
@@ -24,7 +24,7 @@ pub fn query(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, client: &AppRe
 }
 
 /// The share of all requests that were to be asked which have their answer.
-pub fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+pub fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld) {
     let (mut wanted, mut had) = (0.0, 0.0);
     for (flow, place) in plan.flows.iter().zip(&built.flows) {
         if let App::Request { count: Some(count), .. } = flow.app {

@@ -11,10 +11,10 @@ use iproute::tc;
 use sim::link::NodeId;
 
 use super::apps::FlowEnds;
-use super::build::{Built, WatchedPort};
+use super::build::{BuiltWorld, WatchedPort};
 use super::counters;
 use super::exchanges;
-use super::sample::Sampled;
+use super::sample::RunSamples;
 use super::transfer::{Transfer, Transfers};
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Every number, in an order that depends on the plan alone.
 pub fn metrics(
     plan: &Plan,
-    built: &Built,
-    sampled: &Sampled,
+    built: &BuiltWorld,
+    sampled: &RunSamples,
     records: &[FlowRecord],
 ) -> Vec<Metric> {
     let mut out = Vec::new();
@@ -46,7 +46,7 @@ pub fn metrics(
 fn totals(
     out: &mut Vec<Metric>,
     plan: &Plan,
-    built: &Built,
+    built: &BuiltWorld,
     records: &[FlowRecord],
     transfers: &Transfers,
 ) {
@@ -80,7 +80,7 @@ fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Tra
 
 /// How evenly each node spread what it sent over the links that share a route's load: the most
 /// over the mean.
-fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld) {
     for (index, node) in plan.nodes.iter().enumerate() {
         let host = built.world.host(NodeId(index as u32));
         let mut ports: Vec<u16> = Vec::new();
@@ -145,7 +145,7 @@ pub fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
 
 /// What the flows of a group have together: their bytes over their time, how evenly they shared, all
 /// latencies.
-fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built, transfers: &Transfers) {
+fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld, transfers: &Transfers) {
     for (group, members) in members_of_groups(plan) {
         for (metric, all) in [("goodput", &transfers.all), ("early goodput", &transfers.early)] {
             let of_members: Vec<Transfer> = members.iter().filter_map(|&at| all[at]).collect();
@@ -235,7 +235,13 @@ fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
 }
 
 /// Fairness in the steps in which every TCP stream runs from beginning to end.
-fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled, step: Duration) {
+fn sharing(
+    out: &mut Vec<Metric>,
+    plan: &Plan,
+    built: &BuiltWorld,
+    sampled: &RunSamples,
+    step: Duration,
+) {
     let streams: Vec<usize> =
         (0..plan.flows.len()).filter(|&at| plan.flows[at].app.is_stream()).collect();
     let end = built.world.now();
@@ -261,7 +267,7 @@ fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled,
 }
 
 /// The numbers of each watched queue.
-fn queues(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled) {
+fn queues(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld, sampled: &RunSamples) {
     for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
         let name = plan.port_name(*link, *end);
         queue(out, &name, built, place);
@@ -280,7 +286,7 @@ fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
     }
 }
 
-fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) {
+fn queue(out: &mut Vec<Metric>, name: &str, built: &BuiltWorld, place: &WatchedPort) {
     let watch = place.watch(&built.world);
     let delays = watch.delays();
     if !delays.is_empty() {
@@ -301,7 +307,7 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
 }
 
 /// Every round trip of the flows that measure latency, at the time when it ended.
-pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
+pub fn latency_series(plan: &Plan, built: &BuiltWorld) -> Vec<Series> {
     let of_flow = |(flow, place): (&FlowPlan, &FlowEnds)| {
         let report = built.world.report(place.sender);
         let trips = &report.round_trips;
@@ -318,7 +324,7 @@ pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
 
 /// Latencies of groups and of flows without one, and delays of queues, in ms; lengths of queues in packets: all
 /// after the warm-up.
-pub fn distributions(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<Distribution> {
+pub fn distributions(plan: &Plan, built: &BuiltWorld, sampled: &RunSamples) -> Vec<Distribution> {
     let mut out = Vec::new();
     let trips = |at: usize| round_trips(plan, &built.world.report(built.flows[at].sender));
     for (group, members) in members_of_groups(plan) {
@@ -351,7 +357,7 @@ pub fn distributions(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<Distr
 }
 
 /// What `tc` shows of every watched port at the end.
-pub fn tc_states(plan: &Plan, built: &Built) -> Vec<TcState> {
+pub fn tc_states(plan: &Plan, built: &BuiltWorld) -> Vec<TcState> {
     let now = built.world.now();
     let watched = built.ports.iter().zip(&plan.measure.queues);
     watched
@@ -369,7 +375,7 @@ pub fn tc_states(plan: &Plan, built: &Built) -> Vec<TcState> {
 }
 
 /// Asserts that no CAKE of the plan, watched or not, has lost or invented a packet.
-pub fn assert_conserved(plan: &Plan, built: &Built) {
+pub fn assert_conserved(plan: &Plan, built: &BuiltWorld) {
     let ports = plan.links.iter().zip(&built.ends).flat_map(|(_, ends)| ends);
     for &(node, port) in ports {
         for (_, sched) in built.world.host(node).port(port).qdisc().tree() {
@@ -381,7 +387,7 @@ pub fn assert_conserved(plan: &Plan, built: &Built) {
 }
 
 /// ACKs that CAKE's filter has dropped; `None` where there is no CAKE.
-fn ack_drops(built: &Built, place: &WatchedPort) -> Option<u64> {
+fn ack_drops(built: &BuiltWorld, place: &WatchedPort) -> Option<u64> {
     let root = built.world.host(place.node).port(place.port).qdisc();
     let mut found = None;
     for (_, sched) in root.tree() {

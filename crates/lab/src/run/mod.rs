@@ -42,10 +42,10 @@ pub trait Progress: Sync {
     fn advanced(&self, virtual_ns: u64, share: f64);
 }
 
-/// Tells nobody.
-pub struct Silent;
+/// Ignores progress.
+pub struct NoProgress;
 
-impl Progress for Silent {
+impl Progress for NoProgress {
     fn advanced(&self, _virtual_ns: u64, _share: f64) {}
 }
 
@@ -73,25 +73,25 @@ pub struct Options<'a> {
     /// What is observed of the first repetition of the first point, or of each point.
     pub wanted: Option<&'a TraceOutputs>,
     /// Real packets by this machine's clock, one run at a time.
-    pub live: Option<Live>,
+    pub live: Option<LiveOverrides>,
     /// The network is written beside the results, of the first repetition of each point.
     pub network: bool,
     /// Labels of the point that is run, for tables that are written.
     pub labels: &'a [(String, String)],
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
-    pub known: &'a Known<'a>,
+    pub known: &'a FindFinishedRun<'a>,
 }
 
-/// How a live run differs from what the file says.
+/// How a live run overrides the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveOverrides {
     /// All hosts run on this stack.
     pub stack: Option<Stack>,
 }
 
-/// Knows runs that need not be run again.
-pub type Known<'a> = dyn Fn(&Point, u32, &Plan) -> Option<RunResult> + Sync + 'a;
+/// Finds the result of a run that need not be run again.
+pub type FindFinishedRun<'a> = dyn Fn(&Point, u32, &Plan) -> Option<RunResult> + Sync + 'a;
 
 impl<'a> Options<'a> {
     /// As the file says, in one thread, with nobody told and nothing written.
@@ -103,7 +103,7 @@ impl<'a> Options<'a> {
             threads: 1,
             grouping: Grouping::default(),
             stop,
-            progress: &Silent,
+            progress: &NoProgress,
             store: None,
             ss_at: &[],
             wanted: None,
@@ -115,7 +115,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What there is of an experiment that did not come to its end.
+/// The finished part of an experiment that was stopped or failed.
 #[derive(Debug)]
 pub struct Incomplete {
     /// Why.
@@ -181,7 +181,7 @@ impl From<store::Error> for Error {
     }
 }
 
-/// What is done with a run as soon as it has ended; it may take away what it has stored.
+/// Called with a run as soon as it has ended; may remove what it has stored.
 pub type OnRun<'a> = dyn Fn(&Point, u32, &mut RunResult) -> Result<(), Error> + Sync + 'a;
 
 /// Runs every repetition of every point.

@@ -6,10 +6,10 @@ use std::time;
 use apps::Streams;
 use datapath::units::{Duration, Instant};
 
-use super::build::{self, Built};
-use super::capture::{self, Running};
+use super::build::{self, BuiltWorld};
+use super::capture::{self, OpenCapture};
 use super::clock::Clock;
-use super::sample::{Sampled, Sampler};
+use super::sample::{RunSamples, Sampler};
 use super::shown::{self, ViewRecorder};
 use super::sockets::{self, SocketDump, SsAt};
 use super::utilisation::Utilisation;
@@ -19,7 +19,7 @@ use crate::output::{record, tables};
 use crate::plan::{Plan, Role, Stack};
 use crate::results::{FlowRecord, Metric, RunResult, Series};
 use crate::store::{self, Store};
-use crate::trace::eyes::{Explained, RunTracer};
+use crate::trace::eyes::{FlowExplanation, RunTracer};
 
 /// How often progress is told, and whether it is to stop asked, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -73,7 +73,7 @@ struct Run<'a> {
     seen: &'a Plan,
     name: &'a str,
     options: &'a Options<'a>,
-    built: Built,
+    built: BuiltWorld,
     clock: Clock,
     end: Instant,
     /// When the next sample is due.
@@ -85,7 +85,7 @@ struct Run<'a> {
     /// When sockets are to be dumped, the first time last.
     dumps_at: Vec<Instant>,
     dumps: Vec<SocketDump>,
-    captures: Vec<Running>,
+    captures: Vec<OpenCapture>,
     eyes: Option<RunTracer>,
     shown: Option<ViewRecorder>,
     sampler: Sampler,
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
         let (more, rings) =
             self.shown.map_or((Vec::new(), None), |shown| shown.finish(plan, &built));
         if let Some(store) = options.store {
-            let mut writing = Writing { store, plan, name, files: &mut files };
+            let mut writing = RunFiles { store, plan, name, files: &mut files };
             if options.network {
                 writing.view("world.json", &shown::world(plan, seen, view).to_string())?;
             }
@@ -308,8 +308,8 @@ fn dump_times(ss_at: &[SsAt]) -> Vec<Instant> {
 /// All flows, those of `[flows]` first, and the numbers of one repetition.
 fn measured(
     plan: &Plan,
-    built: &Built,
-    sampled: &Sampled,
+    built: &BuiltWorld,
+    sampled: &RunSamples,
     utilisation: &Utilisation,
 ) -> Result<(Vec<FlowRecord>, Vec<Metric>), Error> {
     let of_workloads = workload::records(plan, built);
@@ -326,14 +326,14 @@ fn measured(
 }
 
 /// Files of one run besides its results.
-struct Writing<'a> {
+struct RunFiles<'a> {
     store: &'a Store,
     plan: &'a Plan,
     name: &'a str,
     files: &'a mut Vec<String>,
 }
 
-impl Writing<'_> {
+impl RunFiles<'_> {
     fn write(&mut self, file: String, text: &str) -> Result<(), Error> {
         self.store.write(&file, text.as_bytes())?;
         self.files.push(file);
@@ -359,7 +359,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    fn explained(&mut self, explained: &[Explained]) -> Result<(), Error> {
+    fn explained(&mut self, explained: &[FlowExplanation]) -> Result<(), Error> {
         for one in explained {
             let file = format!("explain/{}-{}.txt", self.name, store::file_stem(&one.flow));
             self.write(file, &format!("{}\n{}", one.why, one.story))?;

@@ -9,7 +9,7 @@ use sim::record::Watcher;
 /// Sees every packet that leaves one queue.
 pub struct QueueWatch {
     warmup_end: Instant,
-    delays: Waits,
+    delays: WaitHistogram,
     /// Packets that left with CE.
     pub marks: u64,
     /// Packets, and the sum of their waiting times in ns.
@@ -20,7 +20,7 @@ impl QueueWatch {
     /// Watches the queue before a link.
     pub fn new(warmup: Duration) -> Self {
         let warmup_end = Instant::ZERO + warmup;
-        Self { warmup_end, delays: Waits::default(), marks: 0, waited: (0, 0) }
+        Self { warmup_end, delays: WaitHistogram::default(), marks: 0, waited: (0, 0) }
     }
 
     /// Waiting times after the warm-up, in ns.
@@ -52,14 +52,14 @@ impl Watcher for QueueWatch {
 /// Waiting times in ns, counted in the buckets of the histogram that they become: to record each of them there takes four
 /// times as many instructions.
 #[derive(Default)]
-struct Waits(Vec<u64>);
+struct WaitHistogram(Vec<u64>);
 
 /// Significant decimal digits of a waiting time.
 const DIGITS: u8 = 3;
 /// The bits of a number that say in which bucket it is.
 const BITS: u32 = DIGIT_BITS;
 
-impl Waits {
+impl WaitHistogram {
     #[inline]
     fn record(&mut self, ns: u64) {
         let bucket = bucket_of(ns);
@@ -110,7 +110,7 @@ mod tests {
             let mut waits: Vec<u64> = waits.into_iter().map(|(bits, any)| any >> (2 + bits)).collect();
             let edges = (0..61).flat_map(|bits| [(1 << bits) - 1, 1 << bits]);
             waits.extend(edges);
-            let mut counted = Waits::default();
+            let mut counted = WaitHistogram::default();
             let mut recorded = Histogram::<u64>::new(DIGITS).expect("possible");
             for &ns in &waits {
                 counted.record(ns);

@@ -8,22 +8,22 @@ use sim::link::NodeId;
 use sim::world::World;
 use std::collections::BTreeMap;
 
-use super::build::Ends;
+use super::build::LinkEnds;
 use super::routes;
-use crate::plan::{Plan, Ways};
+use crate::plan::{Plan, ShortestPaths};
 
 /// What is needed to find the ways anew.
 pub struct Reroute {
     plan: Plan,
-    ends: Vec<Ends>,
+    ends: Vec<LinkEnds>,
     addresses: Vec<IpAddr>,
     /// The ways of now.
-    ways: Ways,
+    ways: ShortestPaths,
 }
 
 impl Reroute {
     /// That of a plan whose links fail and whose switches are to hear of it.
-    pub fn new(plan: &Plan, ends: &[Ends], addresses: &[IpAddr]) -> Option<Self> {
+    pub fn new(plan: &Plan, ends: &[LinkEnds], addresses: &[IpAddr]) -> Option<Self> {
         plan.fabric.as_ref()?.converge?;
         let fails = plan.links.iter().any(|link| !link.events.is_empty());
         fails.then(|| Self {
@@ -39,7 +39,7 @@ impl Reroute {
     /// # Errors
     /// A node refuses a route.
     pub fn run(&mut self, world: &mut World, down: &[bool]) -> Result<(), String> {
-        let ways = Ways::without(&self.plan.nodes, &self.plan.links, down);
+        let ways = ShortestPaths::without(&self.plan.nodes, &self.plan.links, down);
         for node in 0..self.plan.nodes.len() {
             if self.plan.ways.shared(node).is_none() {
                 continue;

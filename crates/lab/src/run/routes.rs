@@ -10,8 +10,8 @@ use datapath::units::Instant;
 use sim::link::NodeId;
 use sim::topology::Topology;
 
-use super::build::Ends;
-use crate::plan::{LinkPlan, Plan, Role, Ways, Weights};
+use super::build::LinkEnds;
+use crate::plan::{LinkPlan, Plan, Role, ShortestPaths, Weights};
 
 /// The routes that the plan found: one per destination, or per switch that has hosts where tables are
 /// shared. A node with one link has a route to all by it anyway.
@@ -19,7 +19,7 @@ pub fn add(
     topology: &mut Topology,
     plan: &Plan,
     nodes: &[NodeId],
-    ends: &[Ends],
+    ends: &[LinkEnds],
     addresses: &[IpAddr],
 ) {
     let hosts: Vec<usize> =
@@ -53,10 +53,10 @@ pub fn add(
 /// The routes of a node whose table is shared, in the order of their destinations.
 pub fn shared(
     plan: &Plan,
-    ways: &Ways,
+    ways: &ShortestPaths,
     node: usize,
     id: NodeId,
-    ends: &[Ends],
+    ends: &[LinkEnds],
     addresses: &[IpAddr],
 ) -> Vec<Route> {
     let weights = plan.fabric.as_ref().map_or(Weights::Equal, |fabric| fabric.weights);
@@ -76,14 +76,14 @@ pub fn shared(
 }
 
 /// The port of a node at one of the ends of a link.
-fn port_of(id: NodeId, ends: &Ends) -> Option<Port> {
+fn port_of(id: NodeId, ends: &LinkEnds) -> Option<Port> {
     ends.iter().find(|(owner, _)| *owner == id).map(|(_, port)| *port)
 }
 
 /// Where the hosts of a class lie: in the block of their switch, or each for itself.
 fn prefixes<'a>(
     plan: &'a Plan,
-    ways: &'a Ways,
+    ways: &'a ShortestPaths,
     class: usize,
     addresses: &'a [IpAddr],
 ) -> impl Iterator<Item = Prefix> + 'a {

@@ -8,14 +8,14 @@ use sim::world::World;
 use std::sync::Arc;
 
 use super::apps::FlowEnds;
-use super::build::Built;
+use super::build::BuiltWorld;
 use crate::plan::Plan;
 use crate::results::{Column, Samples, Series};
 use crate::samples::ABSENT;
 
 /// Takes the samples of all flows and ports.
 pub struct Sampler {
-    sampled: Sampled,
+    sampled: RunSamples,
     /// By flow, the samples that are not in its columns yet.
     latest: Vec<[FlowSample; BLOCK]>,
     early: Option<Duration>,
@@ -26,7 +26,7 @@ pub struct Sampler {
 const BLOCK: usize = 16;
 
 /// The samples of all flows and ports.
-pub struct Sampled {
+pub struct RunSamples {
     time_ns: Vec<i64>,
     flows: Vec<FlowState>,
     ports: Vec<PortSamples>,
@@ -174,7 +174,7 @@ impl Sampler {
             name: plan.port_name(link, end),
             ..PortSamples::default()
         };
-        let sampled = Sampled {
+        let sampled = RunSamples {
             time_ns: Vec::new(),
             flows: plan.flows.iter().map(flow).collect(),
             ports: plan.measure.queues.iter().map(port).collect(),
@@ -186,16 +186,16 @@ impl Sampler {
 
     /// Notes what has arrived now that the warm-up ends: what lies beyond a hole then will be read in one
     /// go when that is filled, though the link carried it before.
-    pub fn end_warmup(&mut self, built: &Built) {
+    pub fn end_warmup(&mut self, built: &BuiltWorld) {
         for (flow, place) in self.sampled.flows.iter_mut().zip(&built.flows) {
             flow.at_warmup = place.arrived(&built.world);
         }
     }
 
     /// Takes one sample of everything.
-    pub fn take(&mut self, built: &Built) {
+    pub fn take(&mut self, built: &BuiltWorld) {
         let now = built.world.now();
-        let Sampled { time_ns, flows, ports, .. } = &mut self.sampled;
+        let RunSamples { time_ns, flows, ports, .. } = &mut self.sampled;
         let before = time_ns.last().copied().unwrap_or(0);
         let span = now.as_nanos() as i64 - before;
         if span <= 0 {
@@ -236,7 +236,7 @@ impl Sampler {
     }
 
     /// The run has ended.
-    pub fn finish(mut self) -> Sampled {
+    pub fn finish(mut self) -> RunSamples {
         let rest = self.sampled.time_ns.len() % BLOCK;
         for (flow, latest) in self.sampled.flows.iter_mut().zip(&self.latest) {
             flow.keep(&latest[..rest]);
@@ -245,7 +245,7 @@ impl Sampler {
     }
 }
 
-impl Sampled {
+impl RunSamples {
     /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms. If it is over, its socket, which
     /// may be there for long and learns nothing, no longer counts.
     pub fn mean_srtt(&self, index: usize, is_over: bool) -> Option<f64> {

@@ -10,7 +10,7 @@ use datapath::units::Rate;
 use serde_json::{Value as Json, json};
 
 use super::apps;
-use super::build::Built;
+use super::build::BuiltWorld;
 use crate::plan::{Direction, FlowPlan, LinkPlan, Plan, Role, names};
 use crate::results::Series;
 use crate::trace::TraceOutputs;
@@ -126,28 +126,28 @@ pub struct ViewRecorder {
 
 impl ViewRecorder {
     /// Begins to look.
-    pub fn new(plan: &Plan, built: &mut Built) -> Self {
+    pub fn new(plan: &Plan, built: &mut BuiltWorld) -> Self {
         let tins = Tins::new(plan, built);
         Self { tins, rings: Rings::new(built) }
     }
 
     /// A sample is due.
-    pub fn take(&mut self, built: &Built) {
+    pub fn take(&mut self, built: &BuiltWorld) {
         self.tins.take(built);
     }
 
     /// Something changes, if it is time.
-    pub fn before(&mut self, plan: &Plan, built: &Built) {
+    pub fn before(&mut self, plan: &Plan, built: &BuiltWorld) {
         self.rings.before(plan, built);
     }
 
     /// It has changed.
-    pub fn after(&mut self, plan: &Plan, built: &Built) {
+    pub fn after(&mut self, plan: &Plan, built: &BuiltWorld) {
         self.rings.after(plan, built);
     }
 
     /// Series, and what is no series, by the names of files.
-    pub fn finish(self, plan: &Plan, built: &Built) -> (Vec<Series>, Option<Json>) {
+    pub fn finish(self, plan: &Plan, built: &BuiltWorld) -> (Vec<Series>, Option<Json>) {
         let mut series = self.tins.into_series();
         series.extend(tins::filtered(plan, built));
         (series, self.rings.finish(plan, built))

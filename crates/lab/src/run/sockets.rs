@@ -5,7 +5,7 @@ use iproute::ss::SocketView;
 use serde_json::{Value as Json, json};
 use sim::link::NodeId;
 
-use super::build::Built;
+use super::build::BuiltWorld;
 use crate::plan::{Plan, Role};
 
 /// When the sockets are looked at.
@@ -42,7 +42,7 @@ impl core::str::FromStr for SsAt {
 }
 
 /// Looks at every host that has connections.
-pub fn look(plan: &Plan, built: &Built) -> Vec<SocketDump> {
+pub fn look(plan: &Plan, built: &BuiltWorld) -> Vec<SocketDump> {
     let at = built.world.now();
     let mut dumps = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {

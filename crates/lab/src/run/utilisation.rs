@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use datapath::units::{Duration, Instant};
 
-use super::build::Built;
+use super::build::BuiltWorld;
 use crate::plan::Plan;
 use crate::results::{Column, Metric, Series};
 
 /// What ports have sent, in the order of `plan.measure.utilisation`.
 pub struct Utilisation {
     /// What each had sent when the warm-up ended.
-    before: Vec<Sent>,
+    before: Vec<LinkUsage>,
     time_ns: Vec<i64>,
     /// At the last sample.
-    last: Vec<Sent>,
+    last: Vec<LinkUsage>,
     /// From sample to sample: bit/s, and millionths of what the link could have carried.
     samples: Vec<[Vec<Option<i64>>; 2]>,
 }
 
-/// What a link has carried, and what it could have carried.
+/// Bytes that a link has carried, and its capacity so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct LinkUsage {
     /// Bytes whose bits had left.
     bytes: u64,
     /// Bytes that could have left; none of a link without a rate.
@@ -31,7 +31,7 @@ struct Sent {
 impl Utilisation {
     /// Nothing sent yet.
     pub fn new(plan: &Plan) -> Self {
-        let none = vec![Sent { bytes: 0, could: Some(0) }; plan.measure.utilisation.len()];
+        let none = vec![LinkUsage { bytes: 0, could: Some(0) }; plan.measure.utilisation.len()];
         Self {
             before: none.clone(),
             time_ns: Vec::new(),
@@ -41,12 +41,12 @@ impl Utilisation {
     }
 
     /// The warm-up is over.
-    pub fn end_warmup(&mut self, plan: &Plan, built: &Built) {
+    pub fn end_warmup(&mut self, plan: &Plan, built: &BuiltWorld) {
         self.before = sent(plan, built);
     }
 
     /// A sample is due.
-    pub fn take(&mut self, plan: &Plan, built: &Built) {
+    pub fn take(&mut self, plan: &Plan, built: &BuiltWorld) {
         if plan.measure.utilisation.is_empty() {
             return;
         }
@@ -68,7 +68,7 @@ impl Utilisation {
     }
 
     /// The share of what each link could have carried since the warm-up, in percent.
-    pub fn metrics(&self, plan: &Plan, built: &Built) -> Vec<Metric> {
+    pub fn metrics(&self, plan: &Plan, built: &BuiltWorld) -> Vec<Metric> {
         let mut out = Vec::new();
         let bytes = self.before.iter().zip(sent(plan, built));
         for (&(link, end), (before, now)) in plan.measure.utilisation.iter().zip(bytes) {
@@ -97,7 +97,7 @@ impl Utilisation {
     }
 }
 
-impl Sent {
+impl LinkUsage {
     /// The share of what could have been carried since `before`, of a whole of so many parts.
     fn share(&self, before: &Self, whole: f64) -> Option<f64> {
         let (could, could_before) = self.could.zip(before.could)?;
@@ -108,12 +108,12 @@ impl Sent {
     }
 }
 
-fn sent(plan: &Plan, built: &Built) -> Vec<Sent> {
+fn sent(plan: &Plan, built: &BuiltWorld) -> Vec<LinkUsage> {
     let now = built.world.now();
     let of_port = |&(link, end): &(usize, usize)| {
         let (node, port) = built.ends[link][end];
         let link = built.world.link(built.world.link_of(node, port));
-        Sent { bytes: link.bytes_left_by(now), could: link.capacity_by(now) }
+        LinkUsage { bytes: link.bytes_left_by(now), could: link.capacity_by(now) }
     };
     plan.measure.utilisation.iter().map(of_port).collect()
 }

@@ -35,16 +35,16 @@ const RESULTS: [&str; 12] = [
 /// Directories of results are no deeper.
 const DEPTH_MAX: u32 = 4;
 
-/// The list of files, while they are written.
+/// The list of files being written.
 #[derive(Debug)]
-pub struct Listed {
+pub struct FileList {
     path: PathBuf,
     file: File,
     head: String,
     names: BTreeSet<String>,
 }
 
-impl Listed {
+impl FileList {
     /// A list of files that stay, written by this program.
     pub fn begin(root: &Path, program: &str, names: BTreeSet<String>) -> Result<Self, Error> {
         let path = root.join(LIST);

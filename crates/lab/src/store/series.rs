@@ -100,8 +100,8 @@ enum SharedColumn<'a> {
     Label(Cow<'a, Label>, usize),
 }
 
-/// Such a column, encoded.
-struct Encoded {
+/// An encoded column.
+struct EncodedColumn {
     what: SharedColumn<'static>,
     pages: Bytes,
     close: ColumnCloseResult,
@@ -109,7 +109,7 @@ struct Encoded {
 
 thread_local! {
     /// The latest such columns: the flows of a run are written one after the other, and have most of them in common.
-    static LATEST: RefCell<Vec<Encoded>> = const { RefCell::new(Vec::new()) };
+    static LATEST: RefCell<Vec<EncodedColumn>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Columns of different names that are remembered.
@@ -127,7 +127,7 @@ fn same(
         let place = match place {
             Some(place) if latest[place].what == what => place,
             known => {
-                let new = Encoded::new(column, properties, what)?;
+                let new = EncodedColumn::new(column, properties, what)?;
                 known.map(|place| latest.swap_remove(place));
                 if latest.len() == LATEST_MOST {
                     latest.clear();
@@ -140,7 +140,7 @@ fn same(
     })
 }
 
-impl Encoded {
+impl EncodedColumn {
     fn new(
         column: &ColumnDescPtr,
         properties: &WriterPropertiesPtr,

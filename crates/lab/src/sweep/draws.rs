@@ -87,10 +87,10 @@ const FORMS: &str = "a draw is { uniform = [low, high] }, { exponential = mean }
                      { normal = [mean, deviation] } of times, rates or whole numbers, with \"least\" and \"most\" as \
                      bounds beside the last three, or { choice = [values] }";
 
-/// What is wrong with a draw, and where.
-type Wrong<'a> = (&'a Origin, String);
+/// A fault of a draw: its position, and what is wrong.
+type DrawFault<'a> = (&'a Origin, String);
 
-fn range(node: &Node) -> Result<Range, Wrong<'_>> {
+fn range(node: &Node) -> Result<Range, DrawFault<'_>> {
     let Kind::Table(entries) = &node.kind else {
         return Err((&node.at, format!("this is no draw, but {}", node.type_name())));
     };
@@ -118,7 +118,7 @@ fn range(node: &Node) -> Result<Range, Wrong<'_>> {
     }
 }
 
-fn uniform<'a>(low: &'a Node, high: &'a Node) -> Result<Range, Wrong<'a>> {
+fn uniform<'a>(low: &'a Node, high: &'a Node) -> Result<Range, DrawFault<'a>> {
     if let (Kind::Int(low), Kind::Int(most)) = (&low.kind, &high.kind) {
         if low > most {
             return Err((&high.at, format!("{most} is below {low}")));
@@ -139,7 +139,7 @@ fn uniform<'a>(low: &'a Node, high: &'a Node) -> Result<Range, Wrong<'a>> {
 }
 
 /// A time in ns, a rate in bit/s, or a number from 0 on; and which.
-fn amount(node: &Node) -> Result<(u64, Unit), Wrong<'_>> {
+fn amount(node: &Node) -> Result<(u64, Unit), DrawFault<'_>> {
     match &node.kind {
         Kind::Int(number) if *number >= 0 => Ok((number.unsigned_abs(), Unit::Whole)),
         Kind::Text(text) => match (quantity::time(text), quantity::rate(text)) {
@@ -160,7 +160,7 @@ fn spread<'a>(
     name: &str,
     of: &'a Node,
     items: &'a [Node],
-) -> Result<Range, Wrong<'a>> {
+) -> Result<Range, DrawFault<'a>> {
     let above_zero = |node: &'a Node| match amount(node)? {
         (0, _) => Err((&node.at, "this must be above 0".to_owned())),
         (value, unit) => Ok((value as f64, unit)),
@@ -218,7 +218,7 @@ fn spread<'a>(
     Ok(Range::Spread { shape, least, most, unit })
 }
 
-fn pareto_shape(node: &Node) -> Result<f64, Wrong<'_>> {
+fn pareto_shape(node: &Node) -> Result<f64, DrawFault<'_>> {
     let shape = match &node.kind {
         Kind::Int(number) => *number as f64,
         Kind::Float(number) => *number,

@@ -6,7 +6,7 @@ use datapath::qdisc::{Backlog, Sched};
 use datapath::units::{Duration, Instant};
 
 use super::tracks::Tracks;
-use crate::replay::Replayed;
+use crate::replay::PacketOutcome;
 use crate::store::{self, Error, Pending};
 
 /// A trace of one queue.
@@ -38,7 +38,7 @@ impl CaptureTrace {
     }
 
     /// A packet has left the queue, or was dropped.
-    pub fn left(&mut self, fate: &Replayed<'_>) {
+    pub fn left(&mut self, fate: &PacketOutcome<'_>) {
         let at = self.since(fate.at);
         if let Some(reason) = fate.reason {
             return self.tracks.dropped(at, NODE, Some(QUEUE), reason, fate.packet);

@@ -23,13 +23,13 @@ use super::qlog;
 use super::tracks::Tracks;
 use super::{TraceItem, TraceOutputs};
 use crate::plan::{Diagnostic, Diagnostics, Plan, Role, names, suggest};
-use crate::run::build::Built;
+use crate::run::build::BuiltWorld;
 use crate::run::{Error, apps};
 use crate::store::{self, Error as StoreError, Pending, Store};
 
-/// The story of a flow.
+/// The text that `--explain` gives for a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct FlowExplanation {
     /// The flow.
     pub flow: String,
     /// What happened, line by line.
@@ -98,7 +98,7 @@ impl RunTracer {
     ///
     /// # Errors
     /// When there is no such flow, or a file cannot be made.
-    pub fn open(wanted: &TraceOutputs, plan: &Plan, built: &mut Built) -> Result<Self, Error> {
+    pub fn open(wanted: &TraceOutputs, plan: &Plan, built: &mut BuiltWorld) -> Result<Self, Error> {
         let explain = chosen(&wanted.explain, plan)?;
         let begin = |path: &PathBuf| store::begin(path).map(Tracks::new);
         let mut tracks = wanted.perfetto.as_ref().map(begin).transpose()?;
@@ -170,7 +170,7 @@ impl RunTracer {
     }
 
     /// Looks at the queues, if it is time.
-    pub fn look(&mut self, built: &Built) {
+    pub fn look(&mut self, built: &BuiltWorld) {
         let now = built.world.now();
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
@@ -186,7 +186,7 @@ impl RunTracer {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn finish(self, plan: &Plan, built: &Built) -> Result<Vec<Explained>, Error> {
+    pub fn finish(self, plan: &Plan, built: &BuiltWorld) -> Result<Vec<FlowExplanation>, Error> {
         let now = built.world.now();
         let mut inner = self.inner.borrow_mut();
         if let (Some(tracks), Some(path)) = (inner.tracks.take(), self.perfetto) {
@@ -305,7 +305,7 @@ impl TracerState {
         Ok(())
     }
 
-    fn explained(&mut self, plan: &Plan, built: &Built) -> Vec<Explained> {
+    fn explained(&mut self, plan: &Plan, built: &BuiltWorld) -> Vec<FlowExplanation> {
         let Self { explain, stories, flows, conns, .. } = self;
         let mut out = Vec::new();
         for (flow, _) in explain.iter().enumerate().filter(|(_, wanted)| **wanted) {
@@ -316,7 +316,7 @@ impl TracerState {
                 .partition(|(_, story)| story.has_sent());
             let several = own.len() > 1;
             let mut one =
-                Explained { flow: name.clone(), story: String::new(), why: String::new() };
+                FlowExplanation { flow: name.clone(), story: String::new(), why: String::new() };
             if own.is_empty() {
                 let asked =
                     others.into_iter().find_map(|(_, story)| Some((story.in_vain(name)?, story)));
@@ -346,7 +346,7 @@ impl TracerState {
 }
 
 /// What `TCP_INFO` tells of a connection that is still open.
-fn info_of(built: &Built, conn: &Conn) -> Option<TcpInfo> {
+fn info_of(built: &BuiltWorld, conn: &Conn) -> Option<TcpInfo> {
     let host = built.world.host(NodeId(conn.node));
     let plain = |ip: IpAddr| ip.to_canonical();
     let mut open = host.tcp_connections();
@@ -392,7 +392,7 @@ pub fn check(wanted: &TraceOutputs, plan: &Plan) -> Result<(), Error> {
 }
 
 /// Both directions of every link.
-fn ways(plan: &Plan, built: &Built) -> HashMap<LinkId, LinkDirection> {
+fn ways(plan: &Plan, built: &BuiltWorld) -> HashMap<LinkId, LinkDirection> {
     let mut ways = HashMap::new();
     for (_, &[a, b]) in plan.links.iter().zip(&built.ends) {
         for ((node, port), (far, _)) in [(a, b), (b, a)] {
@@ -404,7 +404,7 @@ fn ways(plan: &Plan, built: &Built) -> HashMap<LinkId, LinkDirection> {
 }
 
 /// The addresses of every node, anycast ones too.
-fn addresses(plan: &Plan, built: &Built) -> HashSet<(u32, IpAddr)> {
+fn addresses(plan: &Plan, built: &BuiltWorld) -> HashSet<(u32, IpAddr)> {
     let mut all = HashSet::new();
     for index in 0..plan.nodes.len() as u32 {
         let host = built.world.host(NodeId(index));

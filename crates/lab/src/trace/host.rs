@@ -13,9 +13,9 @@ use super::conns::Conns;
 use super::explain::{HEAD, Story};
 use super::tracks::Tracks;
 
-/// What the host did, and when, in its order.
+/// What a host did: events in their order.
 #[derive(Clone, Copy, Debug)]
-pub enum Moment<'a> {
+pub enum HostEvent<'a> {
     /// It sent a packet.
     Sent(&'a Packet),
     /// A packet came.
@@ -24,7 +24,7 @@ pub enum Moment<'a> {
     Event(&'a Event),
 }
 
-impl<'a> Moment<'a> {
+impl<'a> HostEvent<'a> {
     fn seen(self) -> TraceItem<'a> {
         match self {
             Self::Sent(packet) => TraceItem::Sent(packet),
@@ -41,7 +41,7 @@ impl<'a> Moment<'a> {
 pub fn trace<'a, W: Write>(
     out: W,
     name: &str,
-    moments: impl Iterator<Item = (Instant, Moment<'a>)>,
+    moments: impl Iterator<Item = (Instant, HostEvent<'a>)>,
 ) -> io::Result<W> {
     let mut tracks = Tracks::new(out);
     tracks.node(0, name);
@@ -57,7 +57,7 @@ pub fn trace<'a, W: Write>(
 }
 
 /// Tells what the host did, connection by connection, with every packet.
-pub fn explain<'a>(moments: impl Iterator<Item = (Instant, Moment<'a>)>) -> String {
+pub fn explain<'a>(moments: impl Iterator<Item = (Instant, HostEvent<'a>)>) -> String {
     let mut conns = Conns::default();
     let mut stories: BTreeMap<usize, Story> = BTreeMap::new();
     let mut end = Instant::ZERO;

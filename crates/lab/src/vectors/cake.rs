@@ -8,8 +8,8 @@ mod busy;
 mod compare;
 
 use super::{Divergence, Error, Scenario, Verdict};
-use busy::{Late, dumps_of_classes, served_late};
-use compare::{Known, compare};
+use busy::{LateTimer, dumps_of_classes, served_late};
+use compare::{KnownRandomness, compare};
 use datapath::packet::{Frame, Packet};
 use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats, Roots};
 use datapath::qdisc::prio::Filter;
@@ -168,7 +168,7 @@ fn attempt(
     loop {
         let run = run(line, inputs, variant, (seed, fixed), &late)?;
         *compared = 0;
-        let known = Known { fixed, keyed: hash_key(line)?.is_some() };
+        let known = KnownRandomness { fixed, keyed: hash_key(line)?.is_some() };
         let found = compare(inputs, &run, variant, known, compared)?;
         match found.as_ref().and_then(|divergence| served_late(line, variant, divergence)) {
             Some(one) if !late.contains(&one) => late.push(one),
@@ -257,7 +257,7 @@ fn run(
     inputs: &[Input],
     variant: &Value,
     (seed, fixed): (u64, bool),
-    late: &[Late],
+    late: &[LateTimer],
 ) -> Result<Run, String> {
     let handle = line["handle"].as_str().unwrap_or("");
     let mut cake = instance(text(line, "cake")?, handle, mtu(line), seed, fixed)?;
@@ -322,7 +322,7 @@ struct Player<'a> {
     epoch: u64,
     run: Run,
     /// Timers that are served later than they are due.
-    late: &'a [Late],
+    late: &'a [LateTimer],
     /// Segments of super-packets sent.
     super_packets: u64,
 }

@@ -13,8 +13,8 @@ use capture::{SentPacket, read_capture};
 use datapath::profile::Profile;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
-use figures::Recorded;
-use path::{Rebuilt, simulate};
+use figures::RecordedSamples;
+use path::{RebuiltTransfer, simulate};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -117,10 +117,10 @@ pub fn replay(path: &Path, lines: &[Value], pcap: Option<&Path>) -> Result<Vec<S
         return Ok(vec![Scenario { name: case.name, verdict, compared: 0, figures: None }]);
     }
     let expected = read_capture(&capture_path(path))?;
-    let recorded = Recorded::read(record).map_err(format)?;
+    let recorded = RecordedSamples::read(record).map_err(format)?;
     let last = Instant::from_nanos(expected.last().map_or(0, |packet| packet.time_ns));
     let recorder = Recorder::of(record).map_err(format)?;
-    let Rebuilt { seen, counters, samples } =
+    let RebuiltTransfer { seen, counters, samples } =
         simulate(&case, &recorder, &commands, &recorded.moments, last, pcap).map_err(format)?;
     let (verdict, compared) = compare(&expected, &seen, recorder.tolerance_ns());
     let figures = Some(figures::compare(&recorded, &expected, &seen, counters, &samples));

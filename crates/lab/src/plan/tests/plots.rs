@@ -1,7 +1,7 @@
 //! `[[plot]]`.
 
 use super::*;
-use crate::plan::plots::{Format, Style, What};
+use crate::plan::plots::{Format, PlotData, Style};
 
 const FILE: &str = r#"schema = 1
 name = "p"
@@ -31,12 +31,12 @@ fn plots_are_chosen_in_the_file() {
                  what = \"total goodput\"\nagainst = \"links.wire.rate\"";
     let plan = read(words).unwrap_or_else(|why| panic!("{why}"));
     let [cwnd, cdf, goodput] = plan.plots.as_slice() else { panic!("three plots") };
-    assert_eq!((cwnd.name.as_str(), &cwnd.what), ("cwnd", &What::Time("cwnd")));
+    assert_eq!((cwnd.name.as_str(), &cwnd.what), ("cwnd", &PlotData::Time("cwnd")));
     assert_eq!((cwnd.style, cwnd.bins, cwnd.size), (Style::Lines, Some(50), [400.0, 300.0]));
     assert_eq!(cwnd.formats, [Format::Pdf, Format::Svg]);
     assert!(cwnd.shows("load") && !cwnd.shows("other"));
-    assert_eq!((cdf.name.as_str(), &cdf.what), ("mine", &What::Cdf("latency")));
-    assert_eq!(goodput.what, What::Metric("total goodput".into()));
+    assert_eq!((cdf.name.as_str(), &cdf.what), ("mine", &PlotData::Cdf("latency")));
+    assert_eq!(goodput.what, PlotData::Metric("total goodput".into()));
     assert_eq!(goodput.against.as_deref(), Some("links.wire.rate"));
 }
 

@@ -24,7 +24,7 @@ const GRAPH_MAX: u64 = 64 << 20;
 
 /// A graph as it is written, with a place (`line:column`, or a number) for each part.
 #[derive(Default)]
-struct Raw {
+struct RawGraph {
     directed: bool,
     nodes: Vec<RawNode>,
     edges: Vec<RawEdge>,
@@ -57,7 +57,7 @@ pub fn read(path: &Path, hosts: usize, cost: Option<&str>) -> Result<Shape, Stri
 }
 
 /// GraphML: the names of its keys stand at the top of the file.
-fn graphml(text: &str) -> Result<Raw, String> {
+fn graphml(text: &str) -> Result<RawGraph, String> {
     let options = roxmltree::ParsingOptions { nodes_limit: XML_NODES_MAX, ..Default::default() };
     let document = roxmltree::Document::parse_with_options(text, options)
         .map_err(|error| format!("{}: {error}", error.pos()))?;
@@ -72,8 +72,10 @@ fn graphml(text: &str) -> Result<Raw, String> {
         .collect();
     let graph = root.children().find(|node| is(node, "graph"));
     let graph = graph.ok_or_else(|| format!("{}: there is no <graph>", place(&root)))?;
-    let mut raw =
-        Raw { directed: graph.attribute("edgedefault") == Some("directed"), ..Raw::default() };
+    let mut raw = RawGraph {
+        directed: graph.attribute("edgedefault") == Some("directed"),
+        ..RawGraph::default()
+    };
     for node in graph.children().filter(roxmltree::Node::is_element) {
         let wanted = |name: &str| {
             let found = node.attribute(name).map(str::to_owned);
@@ -107,7 +109,7 @@ fn graphml(text: &str) -> Result<Raw, String> {
 const XML_NODES_MAX: u32 = 4_000_000;
 
 /// JSON of `nodes` with `id` and of `links` (or `edges`) with `source` and `target`.
-fn node_link(text: &str) -> Result<Raw, String> {
+fn node_link(text: &str) -> Result<RawGraph, String> {
     let place = |error: &serde_json::Error| format!("{}:{}: {error}", error.line(), error.column());
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(" this is neither GraphML nor JSON; networkx.write_graphml writes the one, \
@@ -125,8 +127,10 @@ fn node_link(text: &str) -> Result<Raw, String> {
                     write it with networkx.node_link_data"
             .into());
     };
-    let mut raw =
-        Raw { directed: value.get("directed") == Some(&Value::Bool(true)), ..Raw::default() };
+    let mut raw = RawGraph {
+        directed: value.get("directed") == Some(&Value::Bool(true)),
+        ..RawGraph::default()
+    };
     for (number, node) in (1..).zip(nodes) {
         let place = format!(" node {number}");
         let id = word(node.get("id")).ok_or_else(|| format!("{place}: \"id\" is missing"))?;
@@ -142,8 +146,8 @@ fn node_link(text: &str) -> Result<Raw, String> {
 }
 
 /// JSON of `[A, B, {"rate": …}]` for each edge; nodes in the order in which edges name them.
-fn edge_list(edges: &[Value]) -> Result<Raw, String> {
-    let mut raw = Raw::default();
+fn edge_list(edges: &[Value]) -> Result<RawGraph, String> {
+    let mut raw = RawGraph::default();
     let mut known = BTreeSet::new();
     for (number, edge) in (1..).zip(edges) {
         let place = format!(" edge {number}");
@@ -176,7 +180,7 @@ fn data(value: &Value) -> BTreeMap<String, String> {
     entries.filter_map(|(key, value)| Some((key.clone(), word(Some(value))?))).collect()
 }
 
-fn shape(raw: &Raw, hosts: usize, cost: Option<&str>) -> Result<Shape, String> {
+fn shape(raw: &RawGraph, hosts: usize, cost: Option<&str>) -> Result<Shape, String> {
     if raw.directed {
         return Err(" the graph is directed; write the undirected one (G.to_undirected())".into());
     }
@@ -238,7 +242,7 @@ fn shape(raw: &Raw, hosts: usize, cost: Option<&str>) -> Result<Shape, String> {
 /// The edges, called `A-B`; further ones between the same two nodes `A-B-2`, `A-B-3`, ….
 fn add_links(
     shape: &mut Shape,
-    raw: &Raw,
+    raw: &RawGraph,
     ends: &[[usize; 2]],
     cost: Option<&str>,
 ) -> Result<(), String> {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::matrix::Matrix;
 use super::sizes::Sizes;
-use super::{Arrivals, Asking, Net};
+use super::{Arrivals, Net, RequestPattern};
 use crate::plan::flows::{REQUEST_BYTES, positive_size};
 use crate::plan::limits;
 use crate::plan::model::Role;
 use crate::plan::read::Reader;
 
-/// The hosts of a workload, the rack of each, and which of them ask.
-pub struct Who<'a> {
+/// The hosts of a workload, the rack of each, and which of them are clients.
+pub struct WorkloadHosts<'a> {
     /// Nodes of the plan.
     pub hosts: &'a [usize],
     /// The rack of each.
@@ -23,7 +23,7 @@ pub struct Who<'a> {
 /// `arrivals`, and what belongs to it.
 pub fn read(
     table: &mut Reader<'_, '_>,
-    who: &Who<'_>,
+    who: &WorkloadHosts<'_>,
     sizes: &Sizes,
     matrix: &Matrix,
     net: &Net<'_>,
@@ -75,14 +75,14 @@ fn read_closed(table: &mut Reader<'_, '_>, matrix: &Matrix) -> Option<Arrivals> 
         return None;
     }
     let count = table.integer("requests", 1..=most as i64).map(|count| count as u64);
-    Some(Arrivals::Asking(Asking { concurrency, think, bytes, count }))
+    Some(Arrivals::Requests(RequestPattern { concurrency, think, bytes, count }))
 }
 
 /// Events a second that make up `load`, of the hosts' own links (in an incast of those that ask) or of
 /// those between racks.
 fn read_load(
     table: &mut Reader<'_, '_>,
-    who: &Who<'_>,
+    who: &WorkloadHosts<'_>,
     sizes: &Sizes,
     matrix: &Matrix,
     net: &Net<'_>,
@@ -124,7 +124,7 @@ fn read_load(
 }
 
 /// The share of what is sent that goes from rack to rack: in an incast, to those that ask.
-fn crossing(matrix: &Matrix, who: &Who<'_>) -> f64 {
+fn crossing(matrix: &Matrix, who: &WorkloadHosts<'_>) -> f64 {
     if who.clients.is_empty() {
         return matrix.crossing(who.racks);
     }

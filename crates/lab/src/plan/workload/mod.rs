@@ -16,7 +16,7 @@ use super::model::{App, FlowPlan, LinkPlan, NodePlan, Role};
 use super::names::{NamedNodes, check_name};
 use super::quantity;
 use super::read::{Faults, Reader};
-use super::routes::Ways;
+use super::routes::ShortestPaths;
 use super::suggest;
 use matrix::Matrix;
 use sizes::Sizes;
@@ -57,14 +57,14 @@ pub enum Arrivals {
     /// Each host has so many at a time, and pauses so long behind each.
     Closed(u32, Duration),
     /// Each client of an incast asks again when all parts of an answer are there.
-    Asking(Asking),
+    Requests(RequestPattern),
     /// As listed.
     Trace(Vec<TraceFlow>),
 }
 
-/// How a client asks, over connections that stay open.
+/// The requests of a client over persistent connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct RequestPattern {
     /// Requests that it has going at a time.
     pub concurrency: u32,
     /// The pause between the last part of an answer and the next request.
@@ -93,7 +93,7 @@ pub fn read(
     entries: &[(Key, Node)],
     nodes: &NamedNodes<'_>,
     links: &[LinkPlan],
-    ways: &Ways,
+    ways: &ShortestPaths,
     flows: &[FlowPlan],
     duration: Duration,
     faults: &Faults<'_>,
@@ -125,7 +125,7 @@ struct Net<'a> {
     nodes: &'a [NodePlan],
     named: &'a NamedNodes<'a>,
     links: &'a [LinkPlan],
-    ways: &'a Ways,
+    ways: &'a ShortestPaths,
 }
 
 fn read_one(
@@ -162,7 +162,7 @@ fn read_one(
             Matrix::Incast(_) => read_clients(&mut table, &hosts, net.named)?,
             _ => Vec::new(),
         };
-        let who = arrivals::Who { hosts: &hosts, racks: &racks, clients: &clients };
+        let who = arrivals::WorkloadHosts { hosts: &hosts, racks: &racks, clients: &clients };
         let arrivals = arrivals::read(&mut table, &who, &sizes, &matrix, net)?;
         (sizes, matrix, clients, arrivals)
     };
@@ -394,7 +394,7 @@ fn check_count(plan: &WorkloadPlan, node: &Node, faults: &Faults<'_>) -> Option<
             "off",
             "use a longer \"on\" or a shorter \"off\", less \"load\", larger flows or a shorter time",
         ),
-        Arrivals::Asking(_) => ("requests", "use fewer \"requests\" or \"clients\""),
+        Arrivals::Requests(_) => ("requests", "use fewer \"requests\" or \"clients\""),
         // Those of a list are counted where it is read, and of a closed workload while it runs.
         Arrivals::Trace(_) | Arrivals::Closed(..) => return Some(()),
     };
@@ -412,7 +412,7 @@ fn too_many(plan: &WorkloadPlan) -> Option<String> {
         Arrivals::Poisson(rate) | Arrivals::OnOff(rate, ..) => {
             (rate * plan.even_span(), plan.busiest_share(), 0.9)
         }
-        Arrivals::Asking(asking) => {
+        Arrivals::Requests(asking) => {
             let each = asking.count.unwrap_or(0) as f64 * f64::from(asking.concurrency);
             (each * plan.clients.len() as f64, 1.0 / plan.clients.len() as f64, 1.0)
         }
@@ -453,7 +453,7 @@ impl WorkloadPlan {
                 let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
                 Some(rate * share * (busy + idle) / busy)
             }
-            Arrivals::Closed(..) | Arrivals::Asking(_) | Arrivals::Trace(_) => None,
+            Arrivals::Closed(..) | Arrivals::Requests(_) | Arrivals::Trace(_) => None,
         }
     }
 

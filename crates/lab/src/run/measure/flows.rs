@@ -4,16 +4,21 @@ use apps::AppReport;
 use datapath::units::Instant;
 
 use super::super::apps::FlowEnds;
-use super::super::build::Built;
+use super::super::build::BuiltWorld;
 use super::super::exchanges;
-use super::super::sample::Sampled;
+use super::super::sample::RunSamples;
 use super::super::transfer::{self, Transfer, Transfers};
 use super::{latency_metrics, push, round_trips, seconds};
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::Metric;
 
 /// The numbers of all flows, in their order; what each of them has transferred.
-pub fn each(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampled: &Sampled) -> Transfers {
+pub fn each(
+    out: &mut Vec<Metric>,
+    plan: &Plan,
+    built: &BuiltWorld,
+    sampled: &RunSamples,
+) -> Transfers {
     let mut transfers = Transfers::new(plan.flows.len());
     for (index, (flow, place)) in plan.flows.iter().zip(&built.flows).enumerate() {
         let sender = &built.world.report(place.sender);
@@ -63,7 +68,7 @@ struct Stream<'a> {
     place: &'a FlowEnds,
     sender: &'a AppReport,
     receiver: &'a AppReport,
-    sampled: &'a Sampled,
+    sampled: &'a RunSamples,
     /// Which flow of the plan it is.
     index: usize,
     /// When the run was over.
@@ -133,7 +138,7 @@ impl Stream<'_> {
 
 /// What the receivers of a flow have together: of an anycast service the last counts where counts
 /// make no sum.
-fn received(built: &Built, place: &FlowEnds) -> Option<AppReport> {
+fn received(built: &BuiltWorld, place: &FlowEnds) -> Option<AppReport> {
     place.received(&built.world).reduce(|sum, one| AppReport {
         received: sum.received + one.received,
         received_bytes: sum.received_bytes + one.received_bytes,

@@ -18,7 +18,7 @@ use sim::world::World;
 
 use crate::plan::Plan;
 use crate::run::apps;
-use crate::run::build::Built;
+use crate::run::build::BuiltWorld;
 
 /// Changes that are shown at most.
 const CHANGES_MAX: usize = 64;
@@ -48,7 +48,7 @@ struct Ring {
 
 impl Rings {
     /// Nothing seen yet.
-    pub fn new(built: &Built) -> Self {
+    pub fn new(built: &BuiltWorld) -> Self {
         let mut far = HashMap::new();
         for &[a, b] in &built.ends {
             for ((node, port), (other, its)) in [(a, b), (b, a)] {
@@ -59,7 +59,7 @@ impl Rings {
     }
 
     /// Something is about to change, if it is time for it.
-    pub fn before(&mut self, plan: &Plan, built: &Built) {
+    pub fn before(&mut self, plan: &Plan, built: &BuiltWorld) {
         let due = built.changes.next_at().is_some_and(|at| at <= built.world.now());
         if due && self.changes.len() < CHANGES_MAX {
             self.before = Some(self.look(plan, &built.world));
@@ -67,7 +67,7 @@ impl Rings {
     }
 
     /// It has changed.
-    pub fn after(&mut self, plan: &Plan, built: &Built) {
+    pub fn after(&mut self, plan: &Plan, built: &BuiltWorld) {
         if let Some(before) = self.before.take() {
             let after = self.look(plan, &built.world);
             self.changes.push((built.world.now(), before, after));
@@ -75,7 +75,7 @@ impl Rings {
     }
 
     /// All of it, with how it stands at the end; `None` where no flow had a choice.
-    pub fn finish(self, plan: &Plan, built: &Built) -> Option<Json> {
+    pub fn finish(self, plan: &Plan, built: &BuiltWorld) -> Option<Json> {
         let end = self.look(plan, &built.world);
         let mut names: Vec<&(u32, String)> = end.keys().collect();
         names.extend(
@@ -208,7 +208,7 @@ impl Ring {
 }
 
 /// What the links at the ports of a node are called.
-fn ports(plan: &Plan, built: &Built, node: NodeId) -> BTreeMap<String, String> {
+fn ports(plan: &Plan, built: &BuiltWorld, node: NodeId) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for (link, ends) in plan.links.iter().zip(&built.ends) {
         for (at, port) in ends.iter().filter(|(at, _)| *at == node) {

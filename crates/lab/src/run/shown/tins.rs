@@ -9,7 +9,7 @@ use sim::world::World;
 use crate::plan::Plan;
 use crate::results::{Column, Series};
 use crate::run::apps;
-use crate::run::build::{Built, WatchedPort};
+use crate::run::build::{BuiltWorld, WatchedPort};
 
 /// The tins of all watched ports that have a CAKE.
 pub struct Tins {
@@ -53,7 +53,7 @@ fn cake<'a>(world: &'a World, place: &WatchedPort) -> Option<&'a Cake> {
 
 impl Tins {
     /// Nothing sampled yet; from now on filtered ACKs are logged.
-    pub fn new(plan: &Plan, built: &mut Built) -> Self {
+    pub fn new(plan: &Plan, built: &mut BuiltWorld) -> Self {
         let mut ports = Vec::new();
         for (index, &(link, end)) in plan.measure.queues.iter().enumerate() {
             let place = &built.ports[index];
@@ -82,7 +82,7 @@ impl Tins {
     }
 
     /// A sample is due.
-    pub fn take(&mut self, built: &Built) {
+    pub fn take(&mut self, built: &BuiltWorld) {
         if self.ports.is_empty() {
             return;
         }
@@ -148,7 +148,7 @@ impl TinSamples {
 
 /// The ACKs that were filtered at each watched port, in order of time: `acks-PORT`. `rule` is the place of the rule among
 /// those that drop, `flow` that of the flow in the plan, −1 for none of them.
-pub fn filtered(plan: &Plan, built: &Built) -> Vec<Series> {
+pub fn filtered(plan: &Plan, built: &BuiltWorld) -> Vec<Series> {
     let mut out = Vec::new();
     for (place, &(link, end)) in built.ports.iter().zip(&plan.measure.queues) {
         let gone = cake(&built.world, place).map(Cake::gone_acks).unwrap_or_default();

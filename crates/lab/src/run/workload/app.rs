@@ -29,7 +29,7 @@ pub fn open<T>(notes: &Notes<T>) -> MutexGuard<'_, T> {
 
 /// A flow as its sender sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct SentFlow {
     /// Who receives, as an index of the workload's hosts.
     pub to: usize,
     /// Bytes.
@@ -52,7 +52,7 @@ pub struct Sent {
 
 /// A flow as its receiver sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Received {
+pub struct ReceivedFlow {
     /// Bytes so far.
     pub bytes: u64,
     /// When the last of them came.
@@ -95,7 +95,7 @@ pub struct Sender {
     /// Set when it would begin more flows than there are ports.
     pub full: Arc<AtomicBool>,
     /// All its flows, in the order of their beginning.
-    pub notes: Notes<Vec<Sent>>,
+    pub notes: Notes<Vec<SentFlow>>,
     /// By socket: which flow, and what is left to write.
     pub writing: BTreeMap<SocketId, (usize, u64)>,
     /// What it has to show.
@@ -150,7 +150,7 @@ impl Sender {
         let local = SocketAddr::new(self.local, port);
         let opened = cx.host.tcp_connect(cx.now, local, self.addresses[job.to], &self.config);
         let socket = opened.ok();
-        notes.push(Sent {
+        notes.push(SentFlow {
             to: job.to,
             bytes: job.bytes,
             started: cx.now,
@@ -245,7 +245,7 @@ pub struct Sink {
     /// Of its connections.
     pub config: TcpConfig,
     /// What has come, by the far end.
-    pub notes: Notes<BTreeMap<SocketAddr, Received>>,
+    pub notes: Notes<BTreeMap<SocketAddr, ReceivedFlow>>,
     /// Its open connections.
     pub open: BTreeMap<SocketId, SocketAddr>,
     /// The listening socket.
@@ -271,7 +271,7 @@ impl Sink {
             match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => {
                     let mut notes = open(&self.notes);
-                    let note = notes.entry(from).or_insert(Received { bytes: 0, last: cx.now });
+                    let note = notes.entry(from).or_insert(ReceivedFlow { bytes: 0, last: cx.now });
                     note.bytes += bytes;
                     note.last = cx.now;
                     self.report.received_bytes += bytes;

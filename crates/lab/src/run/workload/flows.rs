@@ -12,12 +12,12 @@ use super::ideal::Ideals;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
 use crate::run::apps::{FlowEnds, client_port, server_port};
-use crate::run::build::Built;
-use crate::run::sample::Sampled;
+use crate::run::build::BuiltWorld;
+use crate::run::sample::RunSamples;
 use crate::run::transfer;
 
 /// Those that began, in the order of the plan.
-pub fn records(plan: &Plan, built: &Built, sampled: &Sampled) -> Vec<FlowRecord> {
+pub fn records(plan: &Plan, built: &BuiltWorld, sampled: &RunSamples) -> Vec<FlowRecord> {
     if plan.flows.is_empty() {
         return Vec::new();
     }
@@ -118,7 +118,7 @@ fn outcome(
 }
 
 /// The nodes on its way, by the routes at the end of the run.
-fn path(flow: &FlowPlan, index: usize, built: &Built, routes: &Routes) -> Vec<u32> {
+fn path(flow: &FlowPlan, index: usize, built: &BuiltWorld, routes: &Routes) -> Vec<u32> {
     let (src, dst): (IpAddr, IpAddr) =
         (built.addresses[flow.from], flow.address.unwrap_or(built.addresses[flow.to]));
     let number = index as u16;

@@ -21,14 +21,14 @@ use datapath::units::Instant;
 use sim::link::NodeId;
 use sim::world::{AppId, World};
 
-use super::build::Built;
+use super::build::BuiltWorld;
 use super::config;
 use crate::plan::Plan;
 use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::Chooser;
-use crate::plan::workload::{Arrivals, Asking, WorkloadPlan};
+use crate::plan::workload::{Arrivals, RequestPattern, WorkloadPlan};
 use crate::results::{FlowRecord, FlowStatus};
-use app::{Notes, Received, Sender, Sent, Sink, Source};
+use app::{Notes, ReceivedFlow, Sender, SentFlow, Sink, Source};
 use asks::{Answers, ResponsePart};
 pub use flows::records as flow_records;
 use generate::{RequestId, Requests};
@@ -56,16 +56,16 @@ enum AppNotes {
     Parts(Vec<(usize, ClientNotes)>, Vec<ServerNotes>),
 }
 
-type SenderNotes = Notes<Vec<Sent>>;
-type ReceiverNotes = Notes<BTreeMap<SocketAddr, Received>>;
+type SenderNotes = Notes<Vec<SentFlow>>;
+type ReceiverNotes = Notes<BTreeMap<SocketAddr, ReceivedFlow>>;
 type ClientNotes = Notes<Vec<ResponsePart>>;
 type ServerNotes = Notes<BTreeMap<(u32, u32), Answers>>;
 
 /// The first port of workloads, below those of flows.
 const FIRST_PORT: u16 = 4000;
 
-/// What the programs of a workload are made of.
-struct Building<'a> {
+/// Builds the applications of a workload.
+struct WorkloadBuilder<'a> {
     plan: &'a Plan,
     workload: &'a WorkloadPlan,
     /// Which of the plan's workloads it is.
@@ -92,7 +92,7 @@ pub fn add(
     let workload = &plan.workloads[index];
     let port = FIRST_PORT + index as u16;
     let own: Vec<IpAddr> = workload.hosts.iter().map(|host| addresses[*host]).collect();
-    let building = Building {
+    let building = WorkloadBuilder {
         plan,
         workload,
         index,
@@ -102,18 +102,18 @@ pub fn add(
         full: Arc::default(),
     };
     let (senders, seen) = match workload.arrivals {
-        Arrivals::Asking(asking) => building.asking(world, asking)?,
+        Arrivals::Requests(asking) => building.asking(world, asking)?,
         _ => building.sending(world)?,
     };
     let finite = match workload.arrivals {
         Arrivals::Closed(..) => workload.stop < plan.duration,
-        Arrivals::Asking(asking) => asking.count.is_some() || workload.stop < plan.duration,
+        Arrivals::Requests(asking) => asking.count.is_some() || workload.stop < plan.duration,
         _ => true,
     };
     Ok(Workload { port, senders, seen, addresses: own, finite, full: building.full })
 }
 
-impl Building<'_> {
+impl WorkloadBuilder<'_> {
     fn node(&self, host: usize) -> NodeId {
         self.nodes[self.workload.hosts[host]]
     }
@@ -173,7 +173,11 @@ impl Building<'_> {
     }
 
     /// On each host a program that answers, and on those of clients one that asks.
-    fn asking(&self, world: &mut World, asking: Asking) -> Result<(Vec<AppId>, AppNotes), String> {
+    fn asking(
+        &self,
+        world: &mut World,
+        asking: RequestPattern,
+    ) -> Result<(Vec<AppId>, AppNotes), String> {
         let workload = self.workload;
         let drawn_by = (self.plan.seed, self.index);
         let hosts = self.listeners.iter().map(SocketAddr::ip).zip(0..);
@@ -237,7 +241,13 @@ impl Workload {
     }
 
     /// Its flows in the order of their beginning, those of one moment by sender (of answers, by client).
-    fn records(&self, plan: &Plan, index: usize, built: &Built, route: &Routes) -> Vec<FlowRecord> {
+    fn records(
+        &self,
+        plan: &Plan,
+        index: usize,
+        built: &BuiltWorld,
+        route: &Routes,
+    ) -> Vec<FlowRecord> {
         let workload = &plan.workloads[index];
         let mut ideals = ideal::Ideals::new(plan);
         let mut records = match &self.seen {
@@ -266,9 +276,9 @@ impl Workload {
         workload: &WorkloadPlan,
         (sent, received): (&[SenderNotes], &[ReceiverNotes]),
         ideals: &mut ideal::Ideals<'_>,
-        built: &Built,
+        built: &BuiltWorld,
         route: &Routes,
-    ) -> Vec<Numbered> {
+    ) -> Vec<RequestedFlow> {
         let mut records = Vec::new();
         for (host, notes) in sent.iter().enumerate() {
             for sent in app::open(notes).iter() {
@@ -309,10 +319,10 @@ impl Workload {
         workload: &WorkloadPlan,
         (parts, answers): (&[(usize, ClientNotes)], &[ServerNotes]),
         ideals: &mut ideal::Ideals<'_>,
-        built: &Built,
+        built: &BuiltWorld,
         route: &Routes,
-    ) -> Vec<Numbered> {
-        let Arrivals::Asking(asking) = workload.arrivals else { return Vec::new() };
+    ) -> Vec<RequestedFlow> {
+        let Arrivals::Requests(asking) = workload.arrivals else { return Vec::new() };
         let losses = losses(workload, answers, built);
         let mut records = Vec::new();
         for (host, notes) in parts {
@@ -349,8 +359,8 @@ impl Workload {
     }
 }
 
-/// A flow, and what it answers a part of.
-type Numbered = (Option<RequestId>, FlowRecord);
+/// A flow, and the request of which it is a part of the answer.
+type RequestedFlow = (Option<RequestId>, FlowRecord);
 
 /// A flow of a workload, but for what became of it.
 fn blank(workload: &WorkloadPlan, ends: (usize, usize), losses: (u32, u32)) -> FlowRecord {
@@ -385,7 +395,7 @@ fn status(whole: bool, failed: bool) -> FlowStatus {
 fn losses(
     workload: &WorkloadPlan,
     answers: &[ServerNotes],
-    built: &Built,
+    built: &BuiltWorld,
 ) -> BTreeMap<(usize, RequestId), (u32, u32)> {
     let mut losses = BTreeMap::new();
     for (server, notes) in answers.iter().enumerate() {
@@ -409,7 +419,7 @@ fn losses(
 /// # Errors
 /// A host of a closed workload has begun as many as are possible: what it does from then on would not be what is
 /// asked for.
-pub fn check_room(plan: &Plan, built: &Built) -> Result<(), String> {
+pub fn check_room(plan: &Plan, built: &BuiltWorld) -> Result<(), String> {
     let mut each = plan.workloads.iter().zip(&built.workloads);
     match each.find(|(_, workload)| workload.full.load(Ordering::Relaxed)) {
         None => Ok(()),
@@ -423,7 +433,7 @@ pub fn check_room(plan: &Plan, built: &Built) -> Result<(), String> {
 }
 
 /// All flows of all workloads.
-pub fn records(plan: &Plan, built: &Built) -> Vec<FlowRecord> {
+pub fn records(plan: &Plan, built: &BuiltWorld) -> Vec<FlowRecord> {
     if built.workloads.is_empty() {
         return Vec::new();
     }
@@ -436,7 +446,7 @@ pub fn records(plan: &Plan, built: &Built) -> Vec<FlowRecord> {
 struct Routes(BTreeMap<(u32, u16), usize>);
 
 impl Routes {
-    fn new(plan: &Plan, built: &Built) -> Self {
+    fn new(plan: &Plan, built: &BuiltWorld) -> Self {
         let mut far = BTreeMap::new();
         for (link, ends) in plan.links.iter().zip(&built.ends) {
             for (end, (node, Port(port))) in ends.iter().enumerate() {
@@ -447,7 +457,7 @@ impl Routes {
     }
 
     /// The nodes that a packet meets now, as the routes and the hashes of the nodes say.
-    fn path(&self, built: &Built, from: usize, key: &RouteKey) -> Vec<u32> {
+    fn path(&self, built: &BuiltWorld, from: usize, key: &RouteKey) -> Vec<u32> {
         const LONGEST: usize = 64;
         let mut path = vec![from as u32];
         while let Some(&node) = path.last()

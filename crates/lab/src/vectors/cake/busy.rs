@@ -10,11 +10,15 @@ use super::Divergence;
 use serde_json::Value;
 
 /// A time at which a timer was due, and when the recorded machine served it.
-pub(super) type Late = (u64, u64);
+pub(super) type LateTimer = (u64, u64);
 
 /// Whether a departure was later than ours by no more than a failed call of a command or a dump that
 /// was being carried out just then, in a recording in which that may happen.
-pub(super) fn served_late(line: &Value, variant: &Value, divergence: &Divergence) -> Option<Late> {
+pub(super) fn served_late(
+    line: &Value,
+    variant: &Value,
+    divergence: &Divergence,
+) -> Option<LateTimer> {
     if is_prompt(line) || divergence.field != "out.time" {
         return None;
     }

@@ -5,9 +5,9 @@ use super::{Departure, Divergence, Input, Run};
 use serde_json::Value;
 use std::fmt::Display;
 
-/// What of the kernel's chance a file tells.
+/// What a file says about the kernel's random numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownRandomness {
     /// Dither and BLUE's draws are constant.
     pub(super) fixed: bool,
     /// So is the key of the flow hash.
@@ -19,7 +19,7 @@ pub(super) fn compare(
     inputs: &[Input],
     run: &Run,
     variant: &Value,
-    known: Known,
+    known: KnownRandomness,
     compared: &mut u64,
 ) -> Result<Option<Divergence>, String> {
     let expected = departures(inputs, variant)?;
@@ -85,7 +85,7 @@ fn departures(inputs: &[Input], variant: &Value) -> Result<Vec<Departure>, Strin
 fn compare_snapshots(
     run: &Run,
     variant: &Value,
-    Known { fixed, keyed }: Known,
+    KnownRandomness { fixed, keyed }: KnownRandomness,
     compared: &mut u64,
 ) -> Option<Divergence> {
     let snapshots = variant["snaps"].as_array()?;

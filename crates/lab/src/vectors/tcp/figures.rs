@@ -50,14 +50,14 @@ pub struct Sample {
 }
 
 /// The recorded samples of all flows.
-pub struct Recorded {
+pub struct RecordedSamples {
     counters: Counters,
     /// When and of which flow, in order of time.
     pub moments: Vec<(Instant, usize)>,
     samples: Vec<Sample>,
 }
 
-impl Recorded {
+impl RecordedSamples {
     /// Reads `nstat` and `flows` of a recording.
     pub fn read(record: &Value) -> Result<Self, String> {
         let mut rows = BTreeMap::new();
@@ -99,7 +99,7 @@ fn samples(flow: &Value) -> Result<Vec<(u64, Sample)>, String> {
 
 /// Sets both sides beside each other.
 pub fn compare(
-    recorded: &Recorded,
+    recorded: &RecordedSamples,
     expected: &[SentPacket],
     got: &[SentPacket],
     counters: Counters,
@@ -173,7 +173,7 @@ mod tests {
                 {"cols": ["rtt", "t"], "const": {"snd_cwnd": 7}, "rows": [[41_000, 10]]},
             ],
         });
-        let recorded = Recorded::read(&record).expect("readable");
+        let recorded = RecordedSamples::read(&record).expect("readable");
         let moments: Vec<(u64, usize)> =
             recorded.moments.iter().map(|(at, flow)| (at.as_nanos(), *flow)).collect();
         assert_eq!(moments, [(5, 0), (10, 1), (15, 0)]);

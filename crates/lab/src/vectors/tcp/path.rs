@@ -28,8 +28,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 
-/// What a rebuilt transfer has shown.
-pub struct Rebuilt {
+/// The result of rebuilding a recorded transfer.
+pub struct RebuiltTransfer {
     /// Packets at the sender.
     pub seen: Vec<SentPacket>,
     /// What the sender counted.
@@ -48,7 +48,7 @@ pub fn simulate(
     moments: &[(Instant, usize)],
     last: Instant,
     pcap: Option<&Path>,
-) -> Result<Rebuilt, String> {
+) -> Result<RebuiltTransfer, String> {
     let mut topology = Topology::new();
     let sender = topology.host("S");
     let router = topology.router("R");
@@ -132,10 +132,10 @@ pub fn simulate(
         pending.commit().map_err(|error| error.to_string())?;
     }
     let tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
-    Ok(Rebuilt { seen: tap.into_seen(), counters, samples })
+    Ok(RebuiltTransfer { seen: tap.into_seen(), counters, samples })
 }
 
-type Running = Rc<RefCell<Capture<Pending>>>;
+type SharedCapture = Rc<RefCell<Capture<Pending>>>;
 
 /// Captures what passes the interfaces at `ends`: a name, the link out and the link in of each.
 fn begin_capture(
@@ -143,7 +143,7 @@ fn begin_capture(
     case: &Recording,
     directory: &Path,
     ends: [(&str, LinkId, LinkId); 2],
-) -> Result<Running, String> {
+) -> Result<SharedCapture, String> {
     let path = directory.join(format!("{}.pcapng", file_stem(&case.name)));
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = store::begin(&path).map_err(|error| error.to_string())?;
