@@ -128,7 +128,7 @@ pub(super) fn is_shown(devices: &Devices, port: u16, family: Option<bool>) -> bo
 /// What stands below an interface: a line for each address, as `ip address show` has it.
 pub(super) fn lines(devices: &Devices, port: u16, family: Option<bool>) -> String {
     let mut out = String::new();
-    for Shown { addr, len, scope, secondary } in shown(devices, port, family) {
+    for AddressLine { addr, len, scope, secondary } in shown(devices, port, family) {
         let secondary = if secondary { " secondary" } else { "" };
         let label = if addr.is_ipv4() { devices.name(port) } else { "" };
         let _ = writeln!(out, "    {} {addr}/{len} scope {scope}{secondary} {label}", word(addr));
@@ -139,7 +139,7 @@ pub(super) fn lines(devices: &Devices, port: u16, family: Option<bool>) -> Strin
 
 /// The same as JSON, a list.
 pub(super) fn info(devices: &Devices, port: u16, family: Option<bool>) -> String {
-    let item = |Shown { addr, len, scope, secondary }| {
+    let item = |AddressLine { addr, len, scope, secondary }| {
         let object = json::Object::default()
             .text("family", word(addr))
             .text("local", &addr.to_string())
@@ -154,7 +154,7 @@ pub(super) fn info(devices: &Devices, port: u16, family: Option<bool>) -> String
 }
 
 /// An address as it is listed.
-struct Shown {
+struct AddressLine {
     addr: IpAddr,
     len: u8,
     scope: &'static str,
@@ -162,12 +162,12 @@ struct Shown {
 }
 
 /// Those of IPv4 first, as `ip` asks for them.
-fn shown(devices: &Devices, port: u16, family: Option<bool>) -> impl Iterator<Item = Shown> {
+fn shown(devices: &Devices, port: u16, family: Option<bool>) -> impl Iterator<Item = AddressLine> {
     let all = devices.addresses(port);
     let of = move |v6: bool| {
         let wanted = family.is_none_or(|family| family == v6);
         let its = all.iter().filter(move |(addr, _)| addr.is_ipv6() == v6);
-        its.filter(move |_| wanted).map(move |&(addr, len)| Shown {
+        its.filter(move |_| wanted).map(move |&(addr, len)| AddressLine {
             addr,
             len,
             scope: scope(addr),

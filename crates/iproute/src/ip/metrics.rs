@@ -93,7 +93,7 @@ fn read_time_us(value: Word<'_>) -> Result<u32> {
 }
 
 /// One metric of a route, as it is printed.
-struct Shown {
+struct MetricText {
     name: &'static str,
     /// Behind the name in text; nothing of a feature.
     text: String,
@@ -101,9 +101,9 @@ struct Shown {
 }
 
 /// The metrics that a route has, in the order of their numbers (`print_rta_metrics`).
-fn shown(metrics: &RouteMetrics, features: Features) -> Vec<Shown> {
+fn shown(metrics: &RouteMetrics, features: Features) -> Vec<MetricText> {
     let number = |name, value: Option<NonZeroU32>| {
-        value.map(|value| Shown { name, text: value.to_string(), json: value.to_string() })
+        value.map(|value| MetricText { name, text: value.to_string(), json: value.to_string() })
     };
     let switch = |name, on: bool| number(name, NonZeroU32::new(on.into()));
     let ecn = features.contains(Features::ECN);
@@ -116,7 +116,7 @@ fn shown(metrics: &RouteMetrics, features: Features) -> Vec<Shown> {
         number("window", metrics.window),
         number("advmss", metrics.advmss),
         number("initcwnd", metrics.initcwnd),
-        ecn.then(|| Shown { name: "ecn", text: String::new(), json: "null".to_owned() }),
+        ecn.then(|| MetricText { name: "ecn", text: String::new(), json: "null".to_owned() }),
         metrics.rto_min_us.map(|us| rto_min(us.get())),
         number("initrwnd", metrics.initrwnd),
         switch("quickack", metrics.quickack),
@@ -128,7 +128,7 @@ fn shown(metrics: &RouteMetrics, features: Features) -> Vec<Shown> {
 }
 
 /// From a second on in seconds; JSON has ms.
-fn rto_min(us: u32) -> Shown {
+fn rto_min(us: u32) -> MetricText {
     let text = if !us.is_multiple_of(1_000) {
         format!("lock {us}us")
     } else if us < 1_000_000 {
@@ -136,7 +136,7 @@ fn rto_min(us: u32) -> Shown {
     } else {
         format!("lock {}s", decimal(us / 1_000))
     };
-    Shown { name: "rto_min", text, json: decimal(us) }
+    MetricText { name: "rto_min", text, json: decimal(us) }
 }
 
 /// Thousandths as a number without zeros at its end.
@@ -148,7 +148,7 @@ fn decimal(thousandths: u32) -> String {
 /// The metrics as `ip route show` prints them, each with a space behind it.
 pub(super) fn text(metrics: &RouteMetrics, features: Features) -> String {
     let mut out = String::new();
-    for Shown { name, text, .. } in shown(metrics, features) {
+    for MetricText { name, text, .. } in shown(metrics, features) {
         let _ = match &text[..] {
             "" => write!(out, "features {name} "),
             text => write!(out, "{name} {text} "),

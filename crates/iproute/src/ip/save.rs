@@ -9,10 +9,10 @@ use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::{NextHop, Prefix, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
 use std::collections::BTreeMap;
 
-/// Routes by their prefixes, tables and metrics: of many, one is looked for among few.
-struct ByPlace<'a>(BTreeMap<(Prefix, TableId, u32), Vec<&'a Route>>);
+/// Routes by prefix, table and metric, so that one is found quickly among many.
+struct RouteIndex<'a>(BTreeMap<(Prefix, TableId, u32), Vec<&'a Route>>);
 
-impl<'a> ByPlace<'a> {
+impl<'a> RouteIndex<'a> {
     fn new(routes: &'a [Route]) -> Self {
         let mut places: BTreeMap<_, Vec<&Route>> = BTreeMap::new();
         for route in routes {
@@ -33,7 +33,7 @@ fn place(route: &Route) -> (Prefix, TableId, u32) {
 impl Ip {
     /// Everything that was configured: two configurations are equal exactly if their lines are.
     pub fn save(&self) -> String {
-        let mut draft = Draft::default();
+        let mut draft = SavedLines::default();
         self.save_links(&mut draft);
         self.save_sysctls(&mut draft.lines);
         let usual = draft.so_far.fib.routes();
@@ -48,7 +48,7 @@ impl Ip {
     }
 
     /// Devices and their addresses, all of them up: only then their routes can be added.
-    fn save_links(&self, draft: &mut Draft) {
+    fn save_links(&self, draft: &mut SavedLines) {
         for port in self.devices.ports() {
             let name = self.devices.name(port);
             draft.put(&format!("link add dev {name} type dummy"));
@@ -106,7 +106,7 @@ impl Ip {
     }
 
     /// Single next hops before the groups of them.
-    fn save_objects(&self, draft: &mut Draft) {
+    fn save_objects(&self, draft: &mut SavedLines) {
         let objects = self.fib.objects();
         let group = |config: &ObjectConfig| {
             matches!(config, ObjectConfig::Group(_) | ObjectConfig::Resilient(..))
@@ -132,9 +132,9 @@ impl Ip {
     }
 
     /// Routes besides those that the addresses bring along.
-    fn save_routes(&self, usual: &[Route], draft: &mut Draft) {
+    fn save_routes(&self, usual: &[Route], draft: &mut SavedLines) {
         let routes = self.fib.routes();
-        let are_usual = ByPlace::new(usual);
+        let are_usual = RouteIndex::new(usual);
         let mut added: Vec<&Route> =
             routes.iter().filter(|route| !are_usual.contain(route)).collect();
         // Gateways are reached by routes that have none.
@@ -146,7 +146,7 @@ impl Ip {
             };
             draft.put_with(&self.route_line("append", route), hops, self);
         }
-        let are_there = ByPlace::new(&routes);
+        let are_there = RouteIndex::new(&routes);
         for gone in usual.iter().filter(|route| !are_there.contain(route)) {
             draft.put(&self.route_line("del", gone));
         }
@@ -223,12 +223,12 @@ impl Ip {
 
 /// Lines so far, and what they configure.
 #[derive(Debug, Default)]
-struct Draft {
+struct SavedLines {
     lines: String,
     so_far: Ip,
 }
 
-impl Draft {
+impl SavedLines {
     /// A line that is valid here; one that is not (a kernel may hold what its own commands would
     /// refuse) becomes a comment.
     fn put(&mut self, line: &str) {

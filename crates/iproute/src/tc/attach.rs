@@ -8,7 +8,7 @@ use datapath::rng::Rng;
 
 /// Why a well-formed command does not fit the tree it is applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AttachError {
     /// There is one already (`EEXIST`).
     Exists,
     /// There is one with another handle, and only `replace` may put a new one there (`EEXIST`).
@@ -37,9 +37,9 @@ pub enum Refused {
     Ingress,
 }
 
-/// What a command comes to.
+/// The effect of a command on the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+enum CommandEffect {
     /// The qdisc that is there gets other settings.
     Change,
     /// A new one takes the place, whatever is there.
@@ -62,16 +62,16 @@ impl QdiscCommand {
         device: Device,
         rng: Rng,
         cx: &mut Cx<'_>,
-    ) -> Result<Option<Box<Sched>>, Refused> {
+    ) -> Result<Option<Box<Sched>>, AttachError> {
         if self.parent == Handle::INGRESS {
-            return Err(Refused::Ingress);
+            return Err(AttachError::Ingress);
         }
         let Some(spec) = self.spec.as_ref().filter(|_| self.verb != Verb::Delete) else {
             self.check_delete(root)?;
             return Ok(Some(self.delete(root, device, cx)));
         };
         let known = cx.dropped.len();
-        if self.meaning(root, spec)? == Meaning::Change {
+        if self.meaning(root, spec)? == CommandEffect::Change {
             self.change(spec, root, cx);
             return Ok(None);
         }
@@ -102,35 +102,35 @@ impl QdiscCommand {
     ///
     /// A handle alone names the qdisc itself. A class without a handle names what is attached to
     /// it, if that is of the kind given; else a new one takes its place, whichever the verb.
-    fn meaning(&self, root: &Sched, spec: &Spec) -> Result<Meaning, Refused> {
+    fn meaning(&self, root: &Sched, spec: &Spec) -> Result<CommandEffect, AttachError> {
         let there = self.there(root)?;
         let same_kind = |there: &Sched| there.qdisc().kind() == spec.kind();
         let named = match there {
             Some(there) if self.handle == there.handle => Some(there),
             Some(there) if self.handle == Handle::NONE => Some(there).filter(|it| same_kind(it)),
-            Some(_) if self.verb != Verb::Replace => return Err(Refused::NeedsReplace),
+            Some(_) if self.verb != Verb::Replace => return Err(AttachError::NeedsReplace),
             None | Some(_) => None,
         };
         match (named, self.verb) {
-            (Some(_), Verb::Add) => Err(Refused::Exists),
-            (Some(named), _) if !same_kind(named) => Err(Refused::OtherKind),
-            (Some(_), _) => Ok(Meaning::Change),
-            (None, _) if find(root, self.handle).is_some() => Err(Refused::Elsewhere),
-            (None, Verb::Change) if there.is_none() => Err(Refused::NothingToChange),
-            (None, _) => Ok(Meaning::Attach),
+            (Some(_), Verb::Add) => Err(AttachError::Exists),
+            (Some(named), _) if !same_kind(named) => Err(AttachError::OtherKind),
+            (Some(_), _) => Ok(CommandEffect::Change),
+            (None, _) if find(root, self.handle).is_some() => Err(AttachError::Elsewhere),
+            (None, Verb::Change) if there.is_none() => Err(AttachError::NothingToChange),
+            (None, _) => Ok(CommandEffect::Attach),
         }
     }
 
     /// Whether there is what `delete` names (`tc_get_qdisc`).
-    fn check_delete(&self, root: &Sched) -> Result<(), Refused> {
-        let there = self.there(root)?.ok_or(Refused::NothingToDelete)?;
+    fn check_delete(&self, root: &Sched) -> Result<(), AttachError> {
+        let there = self.there(root)?.ok_or(AttachError::NothingToDelete)?;
         let kind = self.spec.as_ref().map_or(there.qdisc().kind(), Spec::kind);
         if self.parent == Handle::NONE {
-            Err(Refused::NoClass)
+            Err(AttachError::NoClass)
         } else if self.handle != Handle::NONE && self.handle != there.handle {
-            Err(Refused::WrongHandle)
+            Err(AttachError::WrongHandle)
         } else if kind != there.qdisc().kind() {
-            Err(Refused::OtherKind)
+            Err(AttachError::OtherKind)
         } else {
             Ok(())
         }
@@ -151,13 +151,13 @@ impl QdiscCommand {
     }
 
     /// The qdisc at the place that the command names, unless the kernel put it there itself.
-    fn there<'a>(&self, root: &'a Sched) -> Result<Option<&'a Sched>, Refused> {
+    fn there<'a>(&self, root: &'a Sched) -> Result<Option<&'a Sched>, AttachError> {
         let there = match self.parent {
             Handle::ROOT => Some(root),
-            Handle::NONE => Some(find(root, self.handle).ok_or(Refused::NoSuchQdisc)?),
+            Handle::NONE => Some(find(root, self.handle).ok_or(AttachError::NoSuchQdisc)?),
             class => {
                 let owner = find(root, Handle::new(class.major(), 0));
-                leaf(owner.ok_or(Refused::NoSuchParent)?, class.minor())?
+                leaf(owner.ok_or(AttachError::NoSuchParent)?, class.minor())?
             }
         };
         Ok(there.filter(|there| there.handle != Handle::NONE))
@@ -186,16 +186,16 @@ fn find(root: &Sched, handle: Handle) -> Option<&Sched> {
 }
 
 /// What the class `minor` of `owner` has. Those with a single class do not look at the number.
-fn leaf(owner: &Sched, minor: u16) -> Result<Option<&Sched>, Refused> {
+fn leaf(owner: &Sched, minor: u16) -> Result<Option<&Sched>, AttachError> {
     match owner.qdisc() {
         AnyQdisc::Tbf(tbf) => Ok(Some(tbf.child())),
         AnyQdisc::Red(red) => Ok(Some(red.child())),
         AnyQdisc::Netem(netem) => Ok(netem.child()),
         AnyQdisc::Prio(prio) => {
             let band = usize::from(minor).checked_sub(1).and_then(|band| prio.bands().get(band));
-            band.map(Some).ok_or(Refused::NoSuchClass)
+            band.map(Some).ok_or(AttachError::NoSuchClass)
         }
-        _ => Err(Refused::NotClassful),
+        _ => Err(AttachError::NotClassful),
     }
 }
 
@@ -215,7 +215,7 @@ fn free_handle(root: &Sched) -> Handle {
 }
 
 /// As Linux 6.1 says it.
-impl fmt::Display for Refused {
+impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Exists => "Exclusivity flag on, cannot modify.",
@@ -235,7 +235,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for AttachError {}
 
 #[cfg(test)]
 mod tests {
@@ -244,7 +244,7 @@ mod tests {
     use datapath::packet::Packet;
     use datapath::units::Instant;
 
-    fn apply(root: &mut Sched, text: &str) -> Result<Option<Box<Sched>>, Refused> {
+    fn apply(root: &mut Sched, text: &str) -> Result<Option<Box<Sched>>, AttachError> {
         let command = parse_qdisc(text).expect(text);
         let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
         command.apply(root, Device::default(), Rng::stream(1, 1), cx)
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_a_command_means_depends_on_what_is_there() {
         const SAME: &str = "root 1: prio, 1:2 20: pfifo, 1:3 30: bfifo";
-        use Refused as R;
+        use AttachError as R;
         for (command, expected) in [
             ("change handle 20: pfifo limit 9", Ok(SAME)),
             ("change handle 20: bfifo limit 9", Err(R::OtherKind)),
@@ -368,11 +368,11 @@ mod tests {
     #[test]
     fn the_default_queue_is_nothing_to_change_or_delete() {
         for (command, expected) in [
-            ("del dev v0 root", Refused::NothingToDelete),
-            ("change dev v0 root pfifo limit 4", Refused::NothingToChange),
-            ("replace dev v0 handle 5: pfifo limit 4", Refused::NoSuchQdisc),
-            ("add dev v0 handle 5: pfifo limit 4", Refused::NoSuchQdisc),
-            ("change dev v0 ingress", Refused::Ingress),
+            ("del dev v0 root", AttachError::NothingToDelete),
+            ("change dev v0 root pfifo limit 4", AttachError::NothingToChange),
+            ("replace dev v0 handle 5: pfifo limit 4", AttachError::NoSuchQdisc),
+            ("add dev v0 handle 5: pfifo limit 4", AttachError::NoSuchQdisc),
+            ("change dev v0 ingress", AttachError::Ingress),
         ] {
             let done = apply(&mut after(&[]), &format!("qdisc {command}"));
             assert_eq!(done.map(|_| ()), Err(expected), "{command}");

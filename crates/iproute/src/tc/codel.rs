@@ -1,7 +1,7 @@
 //! `codel [ limit PACKETS ] [ target TIME ] [ interval TIME ] [ [no]ecn ] [ ce_threshold TIME ]`
 //! and the like words of `fq_codel`.
 
-use super::show::{Push, Shown, map};
+use super::show::{Push, QdiscText, map};
 use crate::units::{number, show_size, show_time, size, time};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::codel::{CeSelector, Codel, CodelConfig, CodelParams, CodelTime};
@@ -177,7 +177,7 @@ fn push_ecn(options: &mut String, json: &mut Map<String, Value>, ecn: bool) {
 }
 
 /// codel as tc shows it; when to drop next counts from `now`.
-pub(super) fn shown(codel: &Codel, now: Instant) -> Shown {
+pub(super) fn shown(codel: &Codel, now: Instant) -> QdiscText {
     let (config, vars, stats) = (codel.config(), codel.vars(), codel.control_stats());
     let mut options = format!("limit {}p ", config.limit);
     let mut options_json = map([("limit", json!(config.limit))]);
@@ -215,11 +215,11 @@ pub(super) fn shown(codel: &Codel, now: Instant) -> Shown {
         stats_json.insert("ce_mark".to_owned(), json!(stats.ce_mark));
     }
     text.push('\n');
-    Shown { options, options_json, stats: text, stats_json }
+    QdiscText { options, options_json, stats: text, stats_json }
 }
 
 /// fq_codel as tc shows it.
-pub(super) fn shown_fq(fq_codel: &FqCodel) -> Shown {
+pub(super) fn shown_fq(fq_codel: &FqCodel) -> QdiscText {
     let config = fq_codel.config();
     let (control, own) = (fq_codel.control_stats(), fq_codel.own_stats());
     let mut options =
@@ -263,7 +263,7 @@ pub(super) fn shown_fq(fq_codel: &FqCodel) -> Shown {
     }
     text.push_fmt(format_args!("\n  new_flows_len {new} old_flows_len {old}\n"));
     stats_json.extend(map([("new_flows_len", json!(new)), ("old_flows_len", json!(old))]));
-    Shown { options, options_json, stats: text, stats_json }
+    QdiscText { options, options_json, stats: text, stats_json }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `pfifo`, `bfifo`, `pfifo_head_drop`: `[ limit NUMBER ]`.
 
-use super::show::{Shown, map};
+use super::show::{QdiscText, map};
 use crate::units::{show_size, size};
 use crate::words::{Result, Words};
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -19,12 +19,12 @@ pub(super) fn parse(words: &mut Words<'_>, kind: &str) -> Result<Option<u32>> {
 }
 
 /// As tc shows it: packets with a `p`, bytes as a size.
-pub(super) fn shown(fifo: &Fifo) -> Shown {
+pub(super) fn shown(fifo: &Fifo) -> QdiscText {
     let (limit, unit) = match fifo.kind() {
         FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => (limit, format!("{limit}p")),
         FifoKind::Bytes(limit) => (limit, show_size(limit)),
-        FifoKind::NoQueue => return Shown::default(),
+        FifoKind::NoQueue => return QdiscText::default(),
     };
     let options_json = map([("limit", json!(limit))]);
-    Shown { options: format!("limit {unit}"), options_json, ..Shown::default() }
+    QdiscText { options: format!("limit {unit}"), options_json, ..QdiscText::default() }
 }

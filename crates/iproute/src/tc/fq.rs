@@ -3,7 +3,7 @@
 //! [ low_rate_threshold RATE ] [ ce_threshold TIME ] [ timer_slack TIME ] [ horizon TIME ]
 //! [ horizon_cap | horizon_drop ]` (tc-fq(8)).
 
-use super::show::{Push, Shown, map};
+use super::show::{Push, QdiscText, map};
 use crate::units::{number, rate, show_rate, show_time, time, time64};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::fq::{Fq, FqConfig};
@@ -142,7 +142,7 @@ fn quantum(word: Word<'_>, name: &str, least: u32) -> Result<u32> {
 const MAX_QUANTUM: u32 = 1 << 20;
 
 /// fq as tc shows it.
-pub(super) fn shown(fq: &Fq) -> Shown {
+pub(super) fn shown(fq: &Fq) -> QdiscText {
     let config = fq.config();
     let micros = |time: Duration| json!(time.as_micros());
     let low_rate = show_rate(Rate::from_bytes_per_sec(config.low_rate_threshold));
@@ -194,7 +194,7 @@ pub(super) fn shown(fq: &Fq) -> Shown {
     options_json.insert("horizon".to_owned(), micros(config.horizon));
     options_json.insert(beyond.to_owned(), serde_json::Value::Null);
     let (stats, stats_json) = shown_stats(fq);
-    Shown { options, options_json, stats, stats_json }
+    QdiscText { options, options_json, stats, stats_json }
 }
 
 fn shown_stats(fq: &Fq) -> (String, Map<String, serde_json::Value>) {

@@ -19,7 +19,7 @@ mod red;
 mod show;
 mod tbf;
 
-pub use attach::Refused;
+pub use attach::AttachError;
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
 pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};

@@ -1,6 +1,6 @@
 //! `prio [ bands NUMBER ] [ priomap P1 ... P16 ]`.
 
-use super::show::{Push, Shown, map};
+use super::show::{Push, QdiscText, map};
 use crate::units::decimal;
 use crate::words::{Result, Words};
 use datapath::qdisc::prio::PrioConfig;
@@ -36,7 +36,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<PrioConfig> {
 }
 
 /// As tc shows prio.
-pub(super) fn shown(config: &PrioConfig) -> Shown {
+pub(super) fn shown(config: &PrioConfig) -> QdiscText {
     let mut options = format!("bands {} priomap", config.bands);
     for band in config.priomap {
         options.push_fmt(format_args!(" {band}"));
@@ -46,10 +46,10 @@ pub(super) fn shown(config: &PrioConfig) -> Shown {
         ("priomap", json!(config.priomap)),
         ("multiqueue", json!(false)),
     ]);
-    Shown { options, options_json, ..Shown::default() }
+    QdiscText { options, options_json, ..QdiscText::default() }
 }
 
 /// pfifo_fast shows the bands and the map that prio has by default.
-pub(super) fn shown_pfifo_fast() -> Shown {
+pub(super) fn shown_pfifo_fast() -> QdiscText {
     shown(&PrioConfig::default())
 }

@@ -1,7 +1,7 @@
 //! `red limit BYTES [ min BYTES ] [ max BYTES ] avpkt BYTES [ burst PACKETS ] [ probability P ]
 //! [ bandwidth RATE ] [ ecn ] [ harddrop ] [ nodrop ] [ adaptive ]`, and what tc computes from it.
 
-use super::show::{Push, Shown, map};
+use super::show::{Push, QdiscText, map};
 use crate::units::{leading_number, number, rate, show_size, size, transmit_ticks};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::red::{Red, RedConfig};
@@ -178,7 +178,7 @@ fn probability(word: Word<'_>) -> f64 {
 }
 
 /// As tc shows it; "other" counts what nothing drops any more.
-pub(super) fn shown(red: &Red) -> Shown {
+pub(super) fn shown(red: &Red) -> QdiscText {
     let RedConfig { limit, min, max, ecn, harddrop, adaptive, nodrop, .. } = red.config();
     let [limit_text, min_text, max_text] = [limit, min, max].map(|bytes| show_size(*bytes));
     let mut options = format!("limit {limit_text} min {min_text} max {max_text} ");
@@ -189,7 +189,7 @@ pub(super) fn shown(red: &Red) -> Shown {
     let mut options_json = map([("limit", json!(limit)), ("min", json!(min)), ("max", json!(max))]);
     options_json.extend(map(flags.map(|(name, set)| (name, json!(set)))));
     let stats = red.own_stats();
-    Shown {
+    QdiscText {
         options,
         options_json,
         stats: format!(

@@ -21,9 +21,9 @@ impl ShowFlags {
     pub const STATISTICS: Self = Self { statistics: true, details: false };
 }
 
-/// What a kind has to show of one qdisc.
+/// The output of one qdisc that depends on its kind.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct QdiscText {
     /// The options in the first line; with a space at the end where tc prints one.
     pub options: String,
     /// The `options` object.
@@ -171,7 +171,7 @@ fn shown_handle(handle: Handle) -> String {
     format!("{:x}:", handle.major())
 }
 
-fn shown(sched: &Sched, now: Instant, details: bool) -> Shown {
+fn shown(sched: &Sched, now: Instant, details: bool) -> QdiscText {
     match sched.qdisc() {
         AnyQdisc::Fifo(qdisc) => fifo::shown(qdisc),
         AnyQdisc::PfifoFast(_) => prio::shown_pfifo_fast(),
@@ -188,9 +188,9 @@ fn shown(sched: &Sched, now: Instant, details: bool) -> Shown {
 }
 
 /// A guest's options, as they were written.
-fn shown_guest(guest: &Guest) -> Shown {
+fn shown_guest(guest: &Guest) -> QdiscText {
     let text = guest.options();
-    let mut shown = Shown { options: format!("{text} "), ..Shown::default() };
+    let mut shown = QdiscText { options: format!("{text} "), ..QdiscText::default() };
     if text.is_empty() {
         shown.options.clear();
     } else {
@@ -199,9 +199,9 @@ fn shown_guest(guest: &Guest) -> Shown {
     shown
 }
 
-fn shown_cake(cake: &Cake) -> Shown {
+fn shown_cake(cake: &Cake) -> QdiscText {
     let stats = cake.cake_stats();
-    Shown {
+    QdiscText {
         options: format!("{} ", cake::options_text(cake)),
         options_json: match cake::options_json(cake) {
             Value::Object(options) => options,

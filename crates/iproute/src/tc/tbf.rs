@@ -1,7 +1,7 @@
 //! `tbf rate RATE burst BYTES[/BYTES] ( limit BYTES | latency TIME ) [ mtu BYTES[/BYTES] ]
 //! [ peakrate RATE ] [ overhead BYTES ] [ mpu BYTES ] [ linklayer TYPE ]`.
 
-use super::show::{Push, Shown, map};
+use super::show::{Push, QdiscText, map};
 use crate::units::{
     decimal, rate, show_rate, show_size, show_time, shown_micros, size, size_and_cell, time,
     transmit_size,
@@ -153,13 +153,13 @@ pub(super) fn link_layer(word: Word<'_>) -> Result<LinkLayer> {
 
 /// As tc shows it: the limit only where a full bucket is more than the queue holds. The peak rate
 /// is missing in its JSON; so it is here.
-pub(super) fn shown(tbf: &Tbf, details: bool) -> Shown {
+pub(super) fn shown(tbf: &Tbf, details: bool) -> QdiscText {
     let config = tbf.config();
     let rate = config.rate.rate();
-    let mut shown = Shown {
+    let mut shown = QdiscText {
         options: format!("rate {} ", show_rate(rate)),
         options_json: map([("rate", json!(rate.bytes_per_sec()))]),
-        ..Shown::default()
+        ..QdiscText::default()
     };
     push_bucket(&mut shown, "burst", (config.rate, config.burst), details);
     let mut latency = latency(config.limit, config.rate, config.burst);
@@ -184,7 +184,7 @@ pub(super) fn shown(tbf: &Tbf, details: bool) -> Shown {
 
 /// A bucket's depth; in detail with its cell, which the kernel no longer knows, and the least
 /// packet. In JSON that occurs once, where tc repeats it.
-fn push_bucket(shown: &mut Shown, name: &str, bucket: (RateConfig, u32), details: bool) {
+fn push_bucket(shown: &mut QdiscText, name: &str, bucket: (RateConfig, u32), details: bool) {
     let (rate, bytes) = bucket;
     let depth = shown_bucket(rate, bytes);
     let size = show_size(depth);
@@ -200,7 +200,7 @@ fn push_bucket(shown: &mut Shown, name: &str, bucket: (RateConfig, u32), details
 }
 
 /// What the link adds to each packet; that Ethernet adds nothing is a detail.
-fn push_link(shown: &mut Shown, rate: RateConfig, details: bool) {
+fn push_link(shown: &mut QdiscText, rate: RateConfig, details: bool) {
     if rate.overhead() > 0 {
         shown.options.push_fmt(format_args!("overhead {} ", rate.overhead()));
         shown.options_json.insert("overhead".to_owned(), json!(rate.overhead()));

@@ -1,13 +1,13 @@
 //! netem as tc shows it.
 
-use super::super::show::{Push, Shown, map};
+use super::super::show::{Push, QdiscText, map};
 use crate::units::{show_percent, show_rate, show_time};
 use datapath::qdisc::netem::{Chance, Correlated, FourState, Loss, NetemConfig};
 use datapath::units::Duration;
 use serde_json::{Map, Value, json};
 
 /// The options in tc's order: those that are off are left out, but for `ecn` and `gap` in JSON.
-pub(in super::super) fn shown(config: &NetemConfig) -> Shown {
+pub(in super::super) fn shown(config: &NetemConfig) -> QdiscText {
     let mut text = format!("limit {}", config.limit);
     let mut json = map([("limit", json!(config.limit))]);
     push_delay(config, &mut text, &mut json);
@@ -29,7 +29,7 @@ pub(in super::super) fn shown(config: &NetemConfig) -> Shown {
         text.push_fmt(format_args!(" gap {}", config.gap));
     }
     json.insert("gap".to_owned(), json!(config.gap));
-    Shown { options: text, options_json: json, ..Shown::default() }
+    QdiscText { options: text, options_json: json, ..QdiscText::default() }
 }
 
 /// Parts of 2³² - 1 as a fraction of one.
