@@ -1,6 +1,6 @@
 //! What was taken in, and what became of it; and how late we were.
 
-use crate::device::Lost;
+use crate::device::RejectedFrames;
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct Direction {
     /// Still there when the time to drain was over.
     pub left: u64,
     /// What came and could not be taken in.
-    pub lost: Lost,
+    pub lost: RejectedFrames,
 }
 
 /// Packets and their bytes, link-layer headers included.

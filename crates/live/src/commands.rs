@@ -46,8 +46,8 @@ fn is_none_of_tc(word: &Word<'_>) -> bool {
     !matches!(word.text, "tc" | "qdisc" | "class" | "filter") && !word.text.starts_with('-')
 }
 
-/// What a command line of `tc` asks for.
-pub(crate) enum Asked<'a> {
+/// A parsed command line of `tc`.
+pub(crate) enum TcRequest<'a> {
     /// `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`.
     Show { manner: ShowOptions, device: Option<&'a str> },
     /// To change a qdisc.
@@ -70,7 +70,7 @@ pub(crate) struct ShowOptions {
 /// The verbs of `tc qdisc`, in the order in which tc looks whether one begins with what was said.
 const VERBS: [&str; 8] = ["add", "change", "replace", "link", "delete", "list", "show", "lst"];
 
-impl<'a> Asked<'a> {
+impl<'a> TcRequest<'a> {
     pub fn read(command: &'a str) -> Result<Self, CommandError> {
         let mut words = Words::new(command);
         words.accept("tc");
@@ -194,13 +194,13 @@ impl Names {
         now: Instant,
         command: &str,
     ) -> Result<String, CommandError> {
-        match Asked::read(command)? {
-            Asked::Show { manner, device } => {
+        match TcRequest::read(command)? {
+            TcRequest::Show { manner, device } => {
                 let device = device.map(|name| self.port(name)).transpose()?;
                 Ok(self.show(bridge, now, manner, device))
             }
-            Asked::Qdisc => self.change(bridge, now, command),
-            Asked::Filter => self.filter(bridge, now, command),
+            TcRequest::Qdisc => self.change(bridge, now, command),
+            TcRequest::Filter => self.filter(bridge, now, command),
         }
     }
 
@@ -268,8 +268,10 @@ mod tests {
         let spec = spec.expect("right words");
         let handle = Handle::new(1, 0);
         let root = Sched::new(handle, spec.build(Device::default(), handle, Rng::stream(0, 0)));
-        match Asked::read(command).expect(command) {
-            Asked::Show { manner, .. } => manner.show(Instant::ZERO, [("a", &root)].into_iter()),
+        match TcRequest::read(command).expect(command) {
+            TcRequest::Show { manner, .. } => {
+                manner.show(Instant::ZERO, [("a", &root)].into_iter())
+            }
             _ => panic!("{command} shows nothing"),
         }
     }
@@ -321,7 +323,7 @@ mod tests {
             ("tc qdisc show dev a rubbish", 20),
             ("tc class show rubbish", 14),
         ] {
-            let error = Asked::read(command).err().expect(command);
+            let error = TcRequest::read(command).err().expect(command);
             assert_eq!(error.column, column, "{command}: {}", error.message);
         }
     }

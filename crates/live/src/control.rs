@@ -35,9 +35,9 @@ pub struct Control {
     next: usize,
 }
 
-/// A way to ask for threads of this process, which may have given up the right to open the socket's file.
+/// A handle for threads of this process, which may have given up the right to open the socket's file.
 #[derive(Debug)]
-pub struct Inside {
+pub struct ControlHandle {
     door: Sender<UnixStream>,
     bell: UnixStream,
 }
@@ -87,12 +87,12 @@ impl Control {
     ///
     /// # Errors
     /// No descriptor is free.
-    pub fn inside(&mut self) -> io::Result<Inside> {
+    pub fn inside(&mut self) -> io::Result<ControlHandle> {
         let (bell, rings) = UnixStream::pair()?;
         rings.set_nonblocking(true)?;
         let (door, comes) = channel();
         self.inside = Some((comes, rings));
-        Ok(Inside { door, bell })
+        Ok(ControlHandle { door, bell })
     }
 
     /// Waits for clients as well.
@@ -226,7 +226,7 @@ pub fn ask(path: &Path, command: &str) -> io::Result<(bool, String)> {
     ask_by(UnixStream::connect(path)?, command)
 }
 
-impl Inside {
+impl ControlHandle {
     /// As [`ask`].
     ///
     /// # Errors

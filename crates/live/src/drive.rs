@@ -8,7 +8,7 @@ use crate::capture::Capture;
 use crate::commands::Names;
 use crate::control::{Control, TOKENS};
 use crate::device::{Device, Pools, RING};
-use crate::end::{self, BATCHES, End, Phase, kernel};
+use crate::end::{self, BATCHES, Phase, PolledDevice, kernel};
 use crate::open::{Fault, facts_of, is_gone};
 use crate::sys::{self, Epoll, Timer};
 use crate::watch::Watch;
@@ -34,7 +34,7 @@ pub struct Settings {
 /// Two devices with a bridge between them.
 #[derive(Debug)]
 pub struct Driver {
-    ends: [End; 2],
+    ends: [PolledDevice; 2],
     bridge: Bridge,
     names: Names,
     settings: Settings,
@@ -76,7 +76,7 @@ impl Driver {
         let [one, other] = devices;
         let now = sys::now();
         Ok(Self {
-            ends: [End::new(one, 0), End::new(other, 1)],
+            ends: [PolledDevice::new(one, 0), PolledDevice::new(other, 1)],
             bridge,
             names,
             settings,
@@ -108,9 +108,9 @@ impl Driver {
         for port in PORTS {
             let device = &mut self.ends[usize::from(port.0)].device;
             let longest = match shaped_rate(self.bridge.port(port).qdisc().qdisc()) {
-                Shaped::Unlimited => u32::MAX - 1,
-                Shaped::To(rate) => (rate.bytes_per_sec() / 1_000).min(1 << 30) as u32,
-                Shaped::Unknown => 0,
+                ShapedRate::Unlimited => u32::MAX - 1,
+                ShapedRate::To(rate) => (rate.bytes_per_sec() / 1_000).min(1 << 30) as u32,
+                ShapedRate::Unknown => 0,
             };
             device.join_up_to(longest.max(device.mtu()));
         }
@@ -426,7 +426,7 @@ impl Driver {
             return Ok(());
         }
         self.look_at = Instant::FAR_FUTURE;
-        for End { device, .. } in &self.ends {
+        for PolledDevice { device, .. } in &self.ends {
             match facts_of(device) {
                 _ if matches!(device, Device::File(_)) => {}
                 Some(facts) if facts.up => {}
@@ -461,8 +461,8 @@ fn gone(device: &Device) -> Fault {
     Fault::Other(format!("{}: the interface has gone away", device.name()))
 }
 
-/// What a queue shapes to.
-enum Shaped {
+/// The rate that a queue shapes to.
+enum ShapedRate {
     /// To nothing.
     Unlimited,
     To(Rate),
@@ -470,20 +470,20 @@ enum Shaped {
     Unknown,
 }
 
-fn shaped_rate(qdisc: &AnyQdisc) -> Shaped {
+fn shaped_rate(qdisc: &AnyQdisc) -> ShapedRate {
     match qdisc {
         AnyQdisc::Cake(cake) => match cake.config().bandwidth {
-            rate if rate.bytes_per_sec() == 0 => Shaped::Unlimited,
-            rate => Shaped::To(rate),
+            rate if rate.bytes_per_sec() == 0 => ShapedRate::Unlimited,
+            rate => ShapedRate::To(rate),
         },
-        AnyQdisc::Tbf(tbf) => Shaped::To(tbf.config().rate.rate()),
+        AnyQdisc::Tbf(tbf) => ShapedRate::To(tbf.config().rate.rate()),
         AnyQdisc::Fifo(_)
         | AnyQdisc::PfifoFast(_)
         | AnyQdisc::Red(_)
         | AnyQdisc::Codel(_)
-        | AnyQdisc::FqCodel(_) => Shaped::Unlimited,
+        | AnyQdisc::FqCodel(_) => ShapedRate::Unlimited,
         AnyQdisc::Fq(_) | AnyQdisc::Prio(_) | AnyQdisc::Netem(_) | AnyQdisc::Guest(_) => {
-            Shaped::Unknown
+            ShapedRate::Unknown
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A device in a loop, and what is waited for there: what the loops of a bridge and of a router have in common.
 
-use crate::device::{Blocked, Device, Flushed};
+use crate::device::{Blocked, Device, FlushResult};
 use crate::open::Fault;
 use crate::sys::{Epoll, Timer, now};
 use datapath::units::{Duration, Instant};
@@ -11,9 +11,9 @@ const RETRY: Duration = Duration::from_micros(100);
 /// So many batches are taken in from a device before anything else is done.
 pub(crate) const BATCHES: usize = 16;
 
-/// A device, and what is waited for there.
+/// A device, and the events that are polled there.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct PolledDevice {
     pub device: Device,
     /// By which the loop is told of it.
     token: u64,
@@ -33,7 +33,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-impl End {
+impl PolledDevice {
     pub fn new(device: Device, token: u64) -> Self {
         Self { device, token, awaits_room: false, left: false, retry_at: Instant::FAR_FUTURE }
     }
@@ -50,7 +50,7 @@ impl End {
     }
 
     /// Sends what is in the ring. Afterwards [`await_room`](Self::await_room) is due.
-    pub fn flush(&mut self, now: Instant) -> io::Result<Flushed> {
+    pub fn flush(&mut self, now: Instant) -> io::Result<FlushResult> {
         self.retry_at = Instant::FAR_FUTURE;
         let flushed = self.device.flush()?;
         if flushed.blocked == Some(Blocked::Busy) {
@@ -62,7 +62,7 @@ impl End {
     /// Has the loop told, or no longer told, when the device has room.
     pub fn await_room(
         &mut self,
-        flushed: &Flushed,
+        flushed: &FlushResult,
         phase: Phase,
         epoll: &Epoll,
     ) -> Result<(), Fault> {
@@ -99,7 +99,7 @@ impl End {
 
 /// Waits until something has happened at one of `ends` or elsewhere, or until `wanted`; what it was.
 pub(crate) fn wait<'a>(
-    ends: impl Iterator<Item = &'a End> + Clone,
+    ends: impl Iterator<Item = &'a PolledDevice> + Clone,
     wanted: Instant,
     phase: Phase,
     busy_poll: Duration,

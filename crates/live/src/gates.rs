@@ -4,15 +4,15 @@
 //! whoever has the world asks what has come and how late it is.
 
 use crate::account::Lateness;
-use crate::device::{Device, Lost, Pools, RING};
+use crate::device::{Device, Pools, RING, RejectedFrames};
 use crate::sys::{self, Epoll, Timer};
 use datapath::packet::Packet;
 use datapath::units::{Duration, Instant};
 use std::io;
 
-/// The devices, and what is waited for.
+/// The devices at the border of a world, and the events that are polled.
 #[derive(Debug)]
-pub struct Gates {
+pub struct BorderDevices {
     devices: Vec<Device>,
     pools: Pools,
     epoll: Epoll,
@@ -33,7 +33,7 @@ const BATCHES: usize = 4;
 /// What is due sooner than this is looked for, not waited for.
 const SHORT: Duration = Duration::from_micros(20);
 
-impl Gates {
+impl BorderDevices {
     /// None yet.
     ///
     /// # Errors
@@ -170,6 +170,9 @@ impl Gates {
     /// late.
     pub fn lost(&mut self) -> u64 {
         let lost = self.devices.iter_mut().map(Device::lost);
-        lost.map(|Lost { unreadable, no_buffer, missed, .. }| unreadable + no_buffer + missed).sum()
+        lost.map(|RejectedFrames { unreadable, no_buffer, missed, .. }| {
+            unreadable + no_buffer + missed
+        })
+        .sum()
     }
 }

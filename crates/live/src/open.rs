@@ -3,7 +3,7 @@
 use crate::device::{
     CaptureFile, Device, MOST_QUEUES, MOST_SHARING, PacketSocket, Pools, Tun, XdpDevice, XdpOptions,
 };
-use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
+use crate::sys::{self, InterfaceInfo, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -185,7 +185,7 @@ pub fn largest_mtu(names: &[String]) -> u32 {
 }
 
 /// Makes sure that an interface can be had, and keeps other instances from it.
-pub(crate) fn claim(name: &str) -> Result<(Facts, UnixListener), Fault> {
+pub(crate) fn claim(name: &str) -> Result<(InterfaceInfo, UnixListener), Fault> {
     let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
         Some(libc::ENODEV) => {
             Fault::Usage(format!("{name}: there is no such interface in this network namespace"))
@@ -227,7 +227,7 @@ pub fn is_gone(device: &Device) -> bool {
 }
 
 /// What there is to know of the interface behind a device; `None` if it is there no longer.
-pub fn facts_of(device: &Device) -> Option<Facts> {
+pub fn facts_of(device: &Device) -> Option<InterfaceInfo> {
     // By its index: it may be called something else by now, and another what it was.
     device.index().map_or_else(|| sys::facts(device.name()), sys::facts_at).ok()
 }

@@ -29,7 +29,7 @@ pub struct LoopbackRoute {
 }
 
 /// Opens the interface `name` and makes a TAP device for it. Traffic goes its old way until
-/// [`begin`](Start::begin).
+/// [`begin`](ReadyDetour::begin).
 ///
 /// # Errors
 /// With the name and what to do about it.
@@ -64,19 +64,19 @@ pub fn open(name: &str, pools: &mut Pools) -> Result<Detour, Fault> {
 
 impl Detour {
     /// The devices, and what begins the detour.
-    pub fn into_parts(self) -> ([Device; 2], Start) {
-        (self.devices, Start { names: self.names, lock: self.lock })
+    pub fn into_parts(self) -> ([Device; 2], ReadyDetour) {
+        (self.devices, ReadyDetour { names: self.names, lock: self.lock })
     }
 }
 
-/// A detour that is ready.
+/// A detour that is set up, but not active.
 #[derive(Debug)]
-pub struct Start {
+pub struct ReadyDetour {
     names: [String; 2],
     lock: UnixListener,
 }
 
-impl Start {
+impl ReadyDetour {
     /// From now on traffic goes round.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub struct State {
 
 /// How a program has ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ProgramExit {
     /// What it has printed, errors too.
     pub output: String,
     /// Why it did not do its work; `None` if it ended with 0, or was stopped at its time.
@@ -135,12 +135,12 @@ impl Program {
     ///
     /// # Errors
     /// Its namespace could not be entered.
-    pub fn wait(&mut self) -> io::Result<Ended> {
+    pub fn wait(&mut self) -> io::Result<ProgramExit> {
         if let Some(thread) = self.thread.take() {
             thread.join().map_err(|_| io::Error::other("its thread has panicked"))??;
         }
         let State { output, failed, .. } = self.state();
-        Ok(Ended { output, failed })
+        Ok(ProgramExit { output, failed })
     }
 }
 

@@ -11,7 +11,7 @@ use datapath::node::Port;
 use datapath::units::Duration;
 use iproute::tc::Device as TcDevice;
 use live::commands::Names;
-use live::control::{Control, Inside};
+use live::control::{Control, ControlHandle};
 use live::device::{Device, Pools};
 use live::drive::{self, Driver};
 use live::open;
@@ -219,7 +219,7 @@ fn listen(path: &Path) -> Result<Control, Failure> {
 }
 
 /// What the control socket tells, in the words of Prometheus.
-fn scrape(inside: &Inside) -> io::Result<String> {
+fn scrape(inside: &ControlHandle) -> io::Result<String> {
     let ask = |command: &str| -> io::Result<Value> {
         let (_, text) = inside.ask(command)?;
         Ok(serde_json::from_str(&text)?)
@@ -228,7 +228,7 @@ fn scrape(inside: &Inside) -> io::Result<String> {
 }
 
 /// Reads the file again at every SIGHUP.
-fn reload_at(mut hangups: Signals, file: &Path, inside: &Inside, mut current: Config) {
+fn reload_at(mut hangups: Signals, file: &Path, inside: &ControlHandle, mut current: Config) {
     for _ in hangups.forever() {
         match reload(file, inside, &current) {
             Ok(new) => {
@@ -240,7 +240,7 @@ fn reload_at(mut hangups: Signals, file: &Path, inside: &Inside, mut current: Co
     }
 }
 
-fn reload(file: &Path, inside: &Inside, current: &Config) -> Result<Config, String> {
+fn reload(file: &Path, inside: &ControlHandle, current: &Config) -> Result<Config, String> {
     let new = read(file).map_err(|failure| match failure {
         Failure::Usage(message) | Failure::Other(message) | Failure::Interrupted(message) => {
             message
@@ -266,7 +266,7 @@ fn reload(file: &Path, inside: &Inside, current: &Config) -> Result<Config, Stri
 
 /// As `tc qdisc replace`: the same kind is changed where it stands.
 fn change_root(
-    inside: &Inside,
+    inside: &ControlHandle,
     device: &str,
     old: Option<&str>,
     new: Option<&str>,
@@ -277,7 +277,7 @@ fn change_root(
     asked(inside, &format!("tc qdisc replace dev {device} root {}", new.unwrap_or("pfifo")))
 }
 
-fn asked(inside: &Inside, command: &str) -> Result<(), String> {
+fn asked(inside: &ControlHandle, command: &str) -> Result<(), String> {
     let (right, text) = inside.ask(command).map_err(|error| format!("{command}: {error}"))?;
     let message = text.split_once('\n').map_or(text.as_str(), |(_, message)| message);
     if right { Ok(()) } else { Err(message.trim_end().to_owned()) }

@@ -159,7 +159,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some((control, _)) = control {
         driver.listen(control);
     }
-    let _round = detour.map(own::Start::begin).transpose()?;
+    let _round = detour.map(own::ReadyDetour::begin).transpose()?;
     crate::tell!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
@@ -182,7 +182,7 @@ struct Joined {
     pools: Pools,
     /// Keep other instances from them.
     _locks: [Option<UnixListener>; 2],
-    detour: Option<own::Start>,
+    detour: Option<own::ReadyDetour>,
 }
 
 /// Opens the devices of `--between` or `--dev`.

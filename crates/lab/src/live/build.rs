@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use datapath::fib::Decision;
 use datapath::node::Port;
-use live::gates::Gates;
+use live::gates::BorderDevices;
 use live::netns::Namespace;
 use sim::link::{LinkId, NodeId};
 use sim::world::World;
@@ -39,7 +39,7 @@ pub struct LiveNetwork {
     /// The namespace of each host, by its index in the plan.
     pub namespaces: BTreeMap<usize, Namespace>,
     /// All devices.
-    pub gates: Gates,
+    pub gates: BorderDevices,
     /// By device.
     pub ways: Vec<DeviceRole>,
     /// By link.
@@ -54,7 +54,7 @@ fn is_elsewhere(node: &NodePlan) -> bool {
 /// Makes namespaces and devices, and has the world hand out what arrives at them.
 pub fn make(plan: &Plan, built: &mut BuiltWorld) -> Result<LiveNetwork, String> {
     let mtu = plan.links.iter().map(|link| link.mtu).max().unwrap_or(1_500);
-    let gates = Gates::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
+    let gates = BorderDevices::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
     let (namespaces, ways, outs) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
     let mut made = LiveNetwork { namespaces, gates, ways, outs };
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| is_elsewhere(node)) {

@@ -8,7 +8,7 @@ use apps::AppReport;
 use datapath::units::{Bytes, Duration, Instant};
 use live::kernel::{self, Job, RunSpan};
 use live::netns::Namespace;
-use live::program::{self, Ended, Program};
+use live::program::{self, Program, ProgramExit};
 use serde_json::Value as Json;
 
 use crate::plan::{App, FlowPlan, Plan, Stack};
@@ -23,7 +23,7 @@ pub struct RunningFlowEnd {
     /// Where its report goes.
     pub report: Report,
     work: FlowTask,
-    ended: Option<Ended>,
+    ended: Option<ProgramExit>,
 }
 
 enum FlowTask {

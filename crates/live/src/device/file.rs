@@ -3,7 +3,7 @@
 
 use super::outbox::Outbox;
 use super::vnet::VNET_LEN;
-use super::{Flushed, Lost, Pools};
+use super::{FlushResult, Pools, RejectedFrames};
 use crate::sys;
 use datapath::packet::{Frame, Packet};
 use datapath::units::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct CaptureFile {
     /// The time stamp of the first frame, and when that came.
     origin: Option<(u64, Instant)>,
     outbox: Outbox,
-    lost: Lost,
+    lost: RejectedFrames,
     files: [FileId; 2],
 }
 
@@ -76,7 +76,7 @@ impl CaptureFile {
             next: None,
             origin: None,
             outbox: Outbox::complete(),
-            lost: Lost::default(),
+            lost: RejectedFrames::default(),
         };
         device.put_next(first, now);
         Ok(device)
@@ -137,7 +137,7 @@ impl CaptureFile {
         self.outbox.clear();
     }
 
-    pub(super) fn lost(&mut self) -> Lost {
+    pub(super) fn lost(&mut self) -> RejectedFrames {
         self.lost
     }
 
@@ -172,8 +172,8 @@ impl CaptureFile {
         }
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<Flushed> {
-        let mut flushed = Flushed::default();
+    pub(super) fn flush(&mut self) -> io::Result<FlushResult> {
+        let mut flushed = FlushResult::default();
         self.outbox.prepare();
         for [frame, _] in self.outbox.frames() {
             let frame = &frame[VNET_LEN..];

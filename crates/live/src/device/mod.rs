@@ -37,9 +37,9 @@ pub enum Device {
     File(Box<CaptureFile>),
 }
 
-/// What became of frames that were in a device's ring.
+/// What happened to frames that were in a device's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Flushed {
+pub struct FlushResult {
     /// They have left.
     pub sent: u32,
     /// The device took them out and will never send them: of a length or a kind that it refuses.
@@ -57,9 +57,9 @@ pub enum Blocked {
     Busy,
 }
 
-/// Frames that came and are no packets of ours.
+/// Received frames that do not become packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Lost {
+pub struct RejectedFrames {
     /// Too long for any frame, of a kind that the kernel cannot hand over, or without a whole header.
     pub unreadable: u64,
     /// No frame of the pool was free.
@@ -70,7 +70,7 @@ pub struct Lost {
     pub copied: u64,
 }
 
-impl AddAssign for Lost {
+impl AddAssign for RejectedFrames {
     fn add_assign(&mut self, other: Self) {
         self.unreadable += other.unreadable;
         self.no_buffer += other.no_buffer;
@@ -212,19 +212,19 @@ impl Device {
     ///
     /// # Errors
     /// The device is gone or down.
-    pub fn flush(&mut self) -> io::Result<Flushed> {
+    pub fn flush(&mut self) -> io::Result<FlushResult> {
         each!(self, device => device.flush())
     }
 
     /// Throws away what is in the ring, as an interface that is down does.
-    pub fn discard(&mut self) -> Flushed {
+    pub fn discard(&mut self) -> FlushResult {
         let refused = self.ring_len();
         each!(self, device => device.discard());
-        Flushed { refused: refused as u32, ..Flushed::default() }
+        FlushResult { refused: refused as u32, ..FlushResult::default() }
     }
 
     /// What came and was lost so far.
-    pub fn lost(&mut self) -> Lost {
+    pub fn lost(&mut self) -> RejectedFrames {
         each!(self, device => device.lost())
     }
 }

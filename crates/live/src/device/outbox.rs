@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub const RING: usize = crate::sys::BATCH;
 
 /// A frame in its parts, one behind the other: header and headers, and the payload where it lies.
-pub type Parts<'a> = [&'a [u8]; 2];
+pub type FrameParts<'a> = [&'a [u8]; 2];
 
 /// Packets as they go to the device.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Ready {
 }
 
 impl Ready {
-    fn parts(&self) -> Parts<'_> {
+    fn parts(&self) -> FrameParts<'_> {
         [&self.head, if self.apart { self.packet.body.bytes() } else { &[] }]
     }
 }
@@ -101,12 +101,12 @@ impl Outbox {
     }
 
     /// The frames that are prepared, each behind its header.
-    pub fn frames(&self) -> impl Iterator<Item = Parts<'_>> {
+    pub fn frames(&self) -> impl Iterator<Item = FrameParts<'_>> {
         self.ready.iter().filter(|ready| !ready.head.is_empty()).map(Ready::parts)
     }
 
     /// The first of them.
-    pub fn first(&self) -> Option<Parts<'_>> {
+    pub fn first(&self) -> Option<FrameParts<'_>> {
         self.ready.front().map(Ready::parts)
     }
 

@@ -7,8 +7,8 @@
 use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
-use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Epoll, Facts, FrameInfo, ReceiveRing};
+use super::{Blocked, FlushResult, RejectedFrames};
+use crate::sys::{self, BATCH, Epoll, FrameInfo, InterfaceInfo, ReceiveRing};
 use datapath::packet::{FrameMut, Frames, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 #[derive(Debug)]
 pub struct PacketSocket {
     name: String,
-    facts: Facts,
+    facts: InterfaceInfo,
     socket: OwnedFd,
     slots: Vec<Slot>,
     /// Where the ends of super-packets land; a piece for each slot.
@@ -30,7 +30,7 @@ pub struct PacketSocket {
     refusals: u32,
     /// Those that share with this one what arrives, and what waits for all.
     fan: Option<Box<Fanout>>,
-    lost: Lost,
+    lost: RejectedFrames,
 }
 
 /// Sockets that only receive.
@@ -60,7 +60,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or if the interface is not there any more.
-    pub fn open(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+    pub fn open(name: &str, facts: InterfaceInfo, pools: &mut Pools) -> io::Result<Self> {
         Self::open_for(name, facts, sys::Frames::All, pools)
     }
 
@@ -68,7 +68,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_own(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+    pub fn open_own(name: &str, facts: InterfaceInfo, pools: &mut Pools) -> io::Result<Self> {
         Self::open_for(name, facts, sys::Frames::Own, pools)
     }
 
@@ -79,7 +79,7 @@ impl PacketSocket {
     /// As for [`open`](Self::open); more sockets than may share.
     pub fn open_sharing(
         name: &str,
-        facts: Facts,
+        facts: InterfaceInfo,
         sockets: u32,
         pools: &mut Pools,
     ) -> io::Result<Self> {
@@ -97,7 +97,7 @@ impl PacketSocket {
 
     fn open_for(
         name: &str,
-        facts: Facts,
+        facts: InterfaceInfo,
         frames: sys::Frames,
         pools: &mut Pools,
     ) -> io::Result<Self> {
@@ -116,7 +116,7 @@ impl PacketSocket {
             outbox: Outbox::default(),
             refusals: 0,
             fan: None,
-            lost: Lost::default(),
+            lost: RejectedFrames::default(),
         })
     }
 
@@ -124,7 +124,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As for [`open`](Self::open); the kernel has no memory for the ring.
-    pub fn open_ring(name: &str, facts: Facts) -> io::Result<Self> {
+    pub fn open_ring(name: &str, facts: InterfaceInfo) -> io::Result<Self> {
         let socket = sys::open_packet_socket()?;
         let ring = ReceiveRing::open(socket.as_fd())?;
         sys::start_packet_socket(socket.as_fd(), facts.index, sys::Frames::All)?;
@@ -139,7 +139,7 @@ impl PacketSocket {
             outbox: Outbox::default(),
             refusals: 0,
             fan: None,
-            lost: Lost::default(),
+            lost: RejectedFrames::default(),
         })
     }
 
@@ -179,7 +179,7 @@ impl PacketSocket {
         self.outbox.clear();
     }
 
-    pub(super) fn lost(&mut self) -> Lost {
+    pub(super) fn lost(&mut self) -> RejectedFrames {
         self.lost.missed += sys::socket_drops(self.socket.as_fd());
         let mut lost = self.lost;
         for other in self.fan.iter_mut().flat_map(|fan| &mut fan.others) {
@@ -293,8 +293,8 @@ impl PacketSocket {
         }
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<Flushed> {
-        let mut flushed = Flushed::default();
+    pub(super) fn flush(&mut self) -> io::Result<FlushResult> {
+        let mut flushed = FlushResult::default();
         self.outbox.prepare();
         while self.outbox.len() > 0 {
             match sys::send_batch(self.socket.as_fd(), self.outbox.frames().take(RING)) {

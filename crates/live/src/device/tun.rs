@@ -7,7 +7,7 @@
 use super::arrival::{HEADROOM, LONGEST, Pools, parse};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
-use super::{Blocked, Flushed, Lost};
+use super::{Blocked, FlushResult, RejectedFrames};
 use crate::sys::{self, Epoll};
 use datapath::packet::{FrameMut, Packet};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub struct Tun {
     slot: Option<FrameMut>,
     /// Where the end of a super-packet lands.
     end: Vec<u8>,
-    lost: Lost,
+    lost: RejectedFrames,
 }
 
 /// A queue of the device.
@@ -83,7 +83,7 @@ impl Tun {
             poller: None,
             slot: None,
             end: vec![0; LONGEST],
-            lost: Lost::default(),
+            lost: RejectedFrames::default(),
         };
         if device.queues.len() > 1 {
             let poller = Epoll::new()?;
@@ -149,7 +149,7 @@ impl Tun {
         self.queues.iter_mut().for_each(|queue| queue.outbox.clear());
     }
 
-    pub(super) fn lost(&mut self) -> Lost {
+    pub(super) fn lost(&mut self) -> RejectedFrames {
         self.lost
     }
 
@@ -227,8 +227,8 @@ impl Tun {
         }
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<Flushed> {
-        let mut flushed = Flushed::default();
+    pub(super) fn flush(&mut self) -> io::Result<FlushResult> {
+        let mut flushed = FlushResult::default();
         for queue in &mut self.queues {
             queue.flush(&mut flushed)?;
         }
@@ -248,7 +248,7 @@ fn queue_of(packet: &Packet, queues: usize) -> usize {
 }
 
 impl Queue {
-    fn flush(&mut self, flushed: &mut Flushed) -> io::Result<()> {
+    fn flush(&mut self, flushed: &mut FlushResult) -> io::Result<()> {
         self.outbox.prepare();
         while let Some(parts) = self.outbox.first() {
             let written = (&self.file).write_vectored(&parts.map(IoSlice::new));

@@ -6,8 +6,8 @@
 use super::arrival::{HEADROOM, Pools, parse};
 use super::outbox::RING;
 use super::vnet::{self, VNET_LEN, Vnet};
-use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, Epoll, Facts, XdpCopy, XdpMode, XdpProgram, XdpQueue};
+use super::{Blocked, FlushResult, RejectedFrames};
+use crate::sys::{self, Epoll, InterfaceInfo, XdpCopy, XdpMode, XdpProgram, XdpQueue};
 use datapath::packet::Packet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ pub struct XdpOptions {
 #[derive(Debug)]
 pub struct XdpDevice {
     name: String,
-    facts: Facts,
+    facts: InterfaceInfo,
     /// First, so that it goes before the sockets do.
     _program: XdpProgram,
     /// Tells when the interface goes.
@@ -42,7 +42,7 @@ pub struct XdpDevice {
     written_off: usize,
     /// Places of the ring that are taken by frames too long for the shared memory.
     refused: usize,
-    lost: Lost,
+    lost: RejectedFrames,
 }
 
 impl XdpDevice {
@@ -50,7 +50,7 @@ impl XdpDevice {
     ///
     /// # Errors
     /// What `bind(2)` of a socket or `bpf(2)` says.
-    pub fn open(name: &str, facts: Facts, options: XdpOptions) -> io::Result<Self> {
+    pub fn open(name: &str, facts: InterfaceInfo, options: XdpOptions) -> io::Result<Self> {
         let longest = facts.mtu + 14 + 8;
         let mut queues = Vec::new();
         let began = std::time::Instant::now();
@@ -95,7 +95,7 @@ impl XdpDevice {
             bytes: Vec::new(),
             written_off: 0,
             refused: 0,
-            lost: Lost::default(),
+            lost: RejectedFrames::default(),
         };
         if device.queues.len() > 1 {
             let poller = Epoll::new()?;
@@ -165,7 +165,7 @@ impl XdpDevice {
         self.written_off = self.queues[0].in_flight();
     }
 
-    pub(super) fn lost(&mut self) -> Lost {
+    pub(super) fn lost(&mut self) -> RejectedFrames {
         self.lost.missed = self.queues.iter().map(XdpQueue::missed).sum();
         self.lost
     }
@@ -205,12 +205,12 @@ impl XdpDevice {
         sys::socket_error(self.watch.as_fd())
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<Flushed> {
+    pub(super) fn flush(&mut self) -> io::Result<FlushResult> {
         let refused = std::mem::take(&mut self.refused) as u32;
         let left = self.queues[0].flush()?;
         let late = left.min(self.written_off);
         self.written_off -= late;
         let blocked = (self.ring_len() > 0).then_some(Blocked::Busy);
-        Ok(Flushed { sent: (left - late) as u32, refused, blocked })
+        Ok(FlushResult { sent: (left - late) as u32, refused, blocked })
     }
 }

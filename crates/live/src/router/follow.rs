@@ -2,7 +2,7 @@
 //! one change; links, addresses, next hops and rules are few, and what follows from them the kernel does
 //! not tell one by one (`fib_disable_ip`), so all is dumped again.
 
-use super::{Attached, Router};
+use super::{PortDevice, Router};
 use crate::open::Fault;
 use crate::rtnetlink::{self, MonitorEvent};
 use crate::sys;
@@ -52,7 +52,7 @@ impl Router {
         }
         let mut fib = ip.fib;
         fib.set_settings(*self.host.fib().settings());
-        let told = |attached: &Attached| {
+        let told = |attached: &PortDevice| {
             let device = &attached.end.device;
             let called = device.index().and_then(|index| sys::interface_name(index).ok());
             let [ignore_linkdown, ignore_linkdown_v6] =
@@ -122,7 +122,7 @@ impl Router {
         }
         let Ok((number, _, link)) = import::read_link(body) else { return Ok(()) };
         // By its number: it may be called something else by now, and another what it was.
-        let is_it = |attached: &Attached| attached.end.device.index() == Some(number as i32);
+        let is_it = |attached: &PortDevice| attached.end.device.index() == Some(number as i32);
         let index = self.ends.iter().position(is_it);
         let Some(index) = index.filter(|&index| !self.ends[index].gone) else { return Ok(()) };
         if kind == RTM_DELLINK {
@@ -137,7 +137,7 @@ impl Router {
     /// does not vanish at the device. It grows no further than it was at the start, for which there are buffers.
     fn mtu_told(&mut self, body: &[u8]) {
         let Some((number, mtu)) = import::read_mtu(body) else { return };
-        let is_it = |attached: &&Attached| attached.end.device.index() == Some(number as i32);
+        let is_it = |attached: &&PortDevice| attached.end.device.index() == Some(number as i32);
         let Some(attached) = self.ends.iter().find(is_it) else { return };
         let (port, mtu) = (attached.port, mtu.min(attached.end.device.mtu()));
         if self.host.port(port).config.mtu != mtu {

@@ -25,7 +25,7 @@ use crate::account::Lateness;
 use crate::commands::CommandError;
 use crate::control::Control;
 use crate::device::{Device, Pools, RING};
-use crate::end::{End, Phase};
+use crate::end::{Phase, PolledDevice};
 use crate::open::Fault;
 use crate::rtnetlink::Monitor;
 use crate::sys::{self, Epoll, Timer};
@@ -65,7 +65,7 @@ pub struct Settings {
 pub struct Router {
     host: Host,
     names: Devices,
-    ends: Vec<Attached>,
+    ends: Vec<PortDevice>,
     /// By port, which of `ends` it is; ports that are not ours have none.
     end_of: Vec<Option<usize>>,
     settings: Settings,
@@ -87,10 +87,10 @@ pub struct Router {
     packets: Vec<Packet>,
 }
 
-/// A device at a port.
+/// The device of a port.
 #[derive(Debug)]
-struct Attached {
-    end: End,
+struct PortDevice {
+    end: PolledDevice,
     port: Port,
     mac: Option<MacAddr>,
     refused: u64,
@@ -134,8 +134,8 @@ impl Router {
                 src,
             });
             host.add_port(PortConfig { mtu: device.mtu(), link, ..PortConfig::default() });
-            let end = End::new(device, DEVICES + u64::from(index));
-            ends.push(Attached { end, port, mac, refused: 0, gone: false });
+            let end = PolledDevice::new(device, DEVICES + u64::from(index));
+            ends.push(PortDevice { end, port, mac, refused: 0, gone: false });
         }
         let now = sys::now();
         let mut router = Self {
@@ -258,7 +258,7 @@ impl Router {
 
 /// `fe80::/64` with the interface identifier that the kernel makes of an Ethernet address
 /// (`addrconf_ifid_eui48`), unless the file has given the port an address of the link.
-fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, attached: &Attached) {
+fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, attached: &PortDevice) {
     let Some(MacAddr([a, b, c, d, e, f])) = attached.mac else { return };
     let of_link = |(address, _): &(IpAddr, u8)| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     let addresses = names.addresses(attached.port.0);

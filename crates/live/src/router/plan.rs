@@ -20,14 +20,14 @@ pub struct Plan {
 }
 
 /// The line from 1, what it says, and what is wrong with it.
-type Refused = (usize, String, CommandError);
+type RefusedLine = (usize, String, CommandError);
 
 impl Plan {
     /// Reads lines for ports of these names. Empty lines and what is behind `#` mean nothing.
     ///
     /// # Errors
     /// The first line that makes no sense.
-    pub fn read(text: &str, ports: &[String], follow_kernel: bool) -> Result<Self, Refused> {
+    pub fn read(text: &str, ports: &[String], follow_kernel: bool) -> Result<Self, RefusedLine> {
         let mut plan = Self::default();
         for name in ports {
             plan.ip.devices.add(name);
@@ -169,7 +169,7 @@ neigh replace 10.0.1.9 lladdr 02:00:00:00:00:09 dev a
 tc qdisc add dev b root cake bandwidth 10mbit
 ";
 
-    fn read(text: &str, follow: bool) -> Result<Plan, Refused> {
+    fn read(text: &str, follow: bool) -> Result<Plan, RefusedLine> {
         Plan::read(text, &["a".to_owned(), "b".to_owned()], follow)
     }
 

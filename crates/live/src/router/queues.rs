@@ -1,7 +1,7 @@
 //! `tc` on the ports of a router.
 
 use super::{Plan, Router};
-use crate::commands::{Asked, CommandError, ShowOptions};
+use crate::commands::{CommandError, ShowOptions, TcRequest};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -74,16 +74,16 @@ impl Router {
 
     /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes something.
     pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
-        match Asked::read(command)? {
-            Asked::Show { manner, device } => {
+        match TcRequest::read(command)? {
+            TcRequest::Show { manner, device } => {
                 let only = device.map(|name| self.port(name)).transpose()?;
                 Ok(self.show_queues(now, only, manner))
             }
-            Asked::Qdisc => {
+            TcRequest::Qdisc => {
                 let port = self.port(&tc::parse_qdisc(command)?.device)?;
                 self.run_tc(now, port, command)
             }
-            Asked::Filter => {
+            TcRequest::Filter => {
                 let port = self.port(&tc::parse_filter(command)?.device)?;
                 self.run_tc(now, port, command)
             }

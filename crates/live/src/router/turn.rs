@@ -1,7 +1,7 @@
 //! The loop of a router: what arrives is handed in, room that devices have got back is given as credit, then
 //! the host is polled until it is idle, and called again no later than it asks.
 
-use super::{Attached, DEVICES, Router};
+use super::{DEVICES, PortDevice, Router};
 use crate::control::TOKENS;
 use crate::device::RING;
 use crate::end::{self, BATCHES, Phase, kernel};
@@ -84,7 +84,7 @@ impl Router {
 
     /// Hands in a batch of what has arrived at a device; how many packets it had.
     fn take_in_batch(&mut self, now: Instant, index: usize) -> Result<usize, Fault> {
-        let Attached { end, port, .. } = &mut self.ends[index];
+        let PortDevice { end, port, .. } = &mut self.ends[index];
         let port = *port;
         let mut packets = std::mem::take(&mut self.packets);
         let received = end.device.receive(now, &mut self.pools, &mut packets);

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 
-/// Of an interface.
+/// What the kernel says about an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct InterfaceInfo {
     /// Its index.
     pub index: i32,
     /// Its MTU in bytes.
@@ -22,7 +22,7 @@ pub struct Facts {
 ///
 /// # Errors
 /// `ENODEV` if there is none of this name in this network namespace.
-pub fn facts(name: &str) -> io::Result<Facts> {
+pub fn facts(name: &str) -> io::Result<InterfaceInfo> {
     // SAFETY: the call takes no pointer.
     let socket =
         owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
@@ -38,7 +38,7 @@ pub fn facts(name: &str) -> io::Result<Facts> {
     let hardware = ask(libc::SIOCGIFHWADDR as libc::Ioctl)?;
     // SAFETY: the union holds numbers only, and the kernel has written those that are read.
     unsafe {
-        Ok(Facts {
+        Ok(InterfaceInfo {
             index: index.ifr_ifru.ifru_ifindex,
             mtu: mtu.ifr_ifru.ifru_mtu as u32,
             up: i32::from(flags.ifr_ifru.ifru_flags) & libc::IFF_UP != 0,
@@ -51,7 +51,7 @@ pub fn facts(name: &str) -> io::Result<Facts> {
 ///
 /// # Errors
 /// `ENODEV` if there is none in this network namespace.
-pub fn facts_at(index: i32) -> io::Result<Facts> {
+pub fn facts_at(index: i32) -> io::Result<InterfaceInfo> {
     let facts = facts(&interface_name(index)?)?;
     // Between the two questions it may have been renamed, and another called as it was.
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);

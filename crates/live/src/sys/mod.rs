@@ -25,7 +25,7 @@ pub use af_xdp::{
 pub use batch::{BATCH, FrameInfo, receive_batch, send_batch};
 pub use bpf::{AttachedPrograms, detour, draw_curtain};
 pub use hardware::{give_up_rights, hardware_address};
-pub use interface::{Facts, facts, facts_at, has_master, interface_name, set_mtu};
+pub use interface::{InterfaceInfo, facts, facts_at, has_master, interface_name, set_mtu};
 pub use ring::ReceiveRing;
 pub use socket::{
     Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, share_out,
