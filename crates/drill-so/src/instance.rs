@@ -9,7 +9,7 @@ use datapath::socket::{Errno, Fd, Return, Syscall};
 use datapath::units::{Duration, Instant};
 use drill::ast::Command;
 use drill::fault::Pos;
-use drill::harness::{Finished, Harness, START};
+use drill::harness::{FinishedCall, Harness, START};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -231,14 +231,14 @@ impl Instance {
         let mut inner = self.lock();
         let id = inner.harness.begin(syscall);
         self.moved.notify_all();
-        if let Some(Finished { outcome, .. }) = inner.harness.finished(id) {
+        if let Some(FinishedCall { outcome, .. }) = inner.harness.finished(id) {
             return outcome;
         }
         if std::thread::current().id() == self.owner {
             let limit = inner.harness.now() + FOREVER;
             inner.harness.pass(limit, |harness| !harness.waits(id));
             self.moved.notify_all();
-            if let Some(Finished { outcome, .. }) = inner.harness.finished(id) {
+            if let Some(FinishedCall { outcome, .. }) = inner.harness.finished(id) {
                 return outcome;
             }
             inner.harness.forget(id);
@@ -246,7 +246,7 @@ impl Instance {
             return Err(Errno::EINTR);
         }
         loop {
-            if let Some(Finished { at, outcome }) = inner.harness.finished(id) {
+            if let Some(FinishedCall { at, outcome }) = inner.harness.finished(id) {
                 RETURNED_AT.set(Some(at));
                 inner.busy.extend(own_stat().map(|stat| Busy { stat, asked: false }));
                 return outcome;

@@ -10,7 +10,7 @@ use datapath::packet::{Packet, TcpFlags};
 use drill::ast::Action;
 use drill::lex::Defines;
 use drill::parse::{Family, Parser};
-use drill::wire::{Ends, Offsets, inbound};
+use drill::wire::{Offsets, WireEnds, inbound};
 use libc::{c_int, c_void, in_addr, sa_family_t, sockaddr, sockaddr_in, socklen_t};
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,7 +78,7 @@ impl Loaded {
             panic!("{line} is no packet");
         };
         let end = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        let ends = Ends { local: end("192.168.0.1:8080"), remote: end("192.0.2.1:40000") };
+        let ends = WireEnds { local: end("192.168.0.1:8080"), remote: end("192.0.2.1:40000") };
         let packet = inbound(&spec, ends, Offsets { remote: 0, local: isn }, 0);
         let mut bytes = Vec::new();
         packet.emit(&vec![0; packet.body.len as usize], &mut bytes);

@@ -8,7 +8,7 @@ use datapath::packet::{Network, Packet, TcpFlags, Transport};
 
 /// A packet that a host sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Actual {
+pub struct ActualPacket {
     /// Headers around it, outermost first.
     pub outer: Vec<Outer>,
     /// Its network header.
@@ -19,7 +19,7 @@ pub struct Actual {
     pub len: u32,
 }
 
-/// The transport header of an [`Actual`].
+/// The transport header of an [`ActualPacket`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActualTransport {
     /// TCP.
@@ -54,7 +54,7 @@ pub struct ActualTcp {
     pub options: Vec<OptionSpec>,
 }
 
-impl Actual {
+impl ActualPacket {
     /// Reads a packet; `offsets` are taken off its numbers.
     pub fn of(packet: &Packet, offsets: Offsets) -> Self {
         let (outer, packet) = encap::unwrapped(packet);

@@ -3,7 +3,7 @@
 //! What a line of the script does not say is not compared: `win` if it is not there, options if
 //! they are `<...>`, the IP header but for what stands in brackets.
 
-use crate::actual::{Actual, ActualTcp, ActualTransport};
+use crate::actual::{ActualPacket, ActualTcp, ActualTransport};
 use crate::ast::{OptionSpec, PacketSpec, TcpSpec, TosSpec, TransportSpec};
 use crate::encap;
 use crate::icmp_names;
@@ -46,7 +46,7 @@ pub struct TimestampRule {
 /// of `actual` have been mapped to the script's clock.
 pub fn differences(
     spec: &PacketSpec,
-    actual: &Actual,
+    actual: &ActualPacket,
     family: Family,
     rule: TimestampRule,
 ) -> Vec<Difference> {
@@ -209,7 +209,7 @@ const fn name(option: &OptionSpec) -> &'static str {
 /// Why `next` cannot belong to the same line as `last`, of which so many bytes are missing; `None`
 /// if it can. Pieces of one line are of one size but for the last, follow each other, and have the
 /// same headers but for FIN, PSH and CWR.
-pub fn torn(last: &Actual, next: &Actual, missing: u32) -> Option<Difference> {
+pub fn torn(last: &ActualPacket, next: &ActualPacket, missing: u32) -> Option<Difference> {
     let (Some(one), Some(two)) = (last.tcp(), next.tcp()) else {
         return Some(Difference::new("protocol", "tcp", protocol(&next.transport)));
     };
@@ -240,7 +240,7 @@ const PSH: u16 = 0x008;
 const CWR: u16 = 0x080;
 
 /// Several packets as one: headers of the last, sequence number and CWR of the first.
-pub fn joined(packets: &[Actual]) -> Actual {
+pub fn joined(packets: &[ActualPacket]) -> ActualPacket {
     let (first, last) = match packets {
         [one] => return one.clone(),
         [first, .., last] => (first, last),
@@ -261,7 +261,7 @@ mod tests {
     use crate::ast::Action;
     use crate::lex::Defines;
     use crate::parse::Parser;
-    use crate::wire::{Ends, Offsets, inbound};
+    use crate::wire::{Offsets, WireEnds, inbound};
 
     const V4: Family = Family::V4;
 
@@ -275,12 +275,12 @@ mod tests {
     }
 
     /// A packet as a host would have sent it.
-    fn actual(text: &str) -> Actual {
-        let ends = Ends {
+    fn actual(text: &str) -> ActualPacket {
+        let ends = WireEnds {
             local: "10.0.0.1:1".parse().expect("address"),
             remote: "10.0.0.2:2".parse().expect("address"),
         };
-        Actual::of(&inbound(&spec(text), ends, Offsets::default(), 0), Offsets::default())
+        ActualPacket::of(&inbound(&spec(text), ends, Offsets::default(), 0), Offsets::default())
     }
 
     fn fields(script: &str, sent: &str) -> Vec<String> {

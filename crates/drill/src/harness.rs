@@ -29,7 +29,7 @@ pub struct Harness {
     pub kernel: Kernel,
     shell: Shell,
     waiting: Vec<(CallId, Call)>,
-    finished: Vec<(CallId, Finished)>,
+    finished: Vec<(CallId, FinishedCall)>,
     next_id: u64,
     at_once: u32,
 }
@@ -40,7 +40,7 @@ pub struct CallId(u64);
 
 /// A call that has returned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
+pub struct FinishedCall {
     /// When.
     pub at: Instant,
     /// With what.
@@ -76,7 +76,7 @@ impl Harness {
     }
 
     /// Takes what a call has returned, once it has.
-    pub fn finished(&mut self, id: CallId) -> Option<Finished> {
+    pub fn finished(&mut self, id: CallId) -> Option<FinishedCall> {
         let index = self.finished.iter().position(|(known, _)| *known == id)?;
         Some(self.finished.swap_remove(index).1)
     }
@@ -191,7 +191,7 @@ impl Harness {
     fn hand_in(&mut self, index: usize) -> bool {
         let (id, call) = &mut self.waiting[index];
         let Poll::Ready(outcome) = self.kernel.call(call) else { return false };
-        self.finished.push((*id, Finished { at: self.kernel.now, outcome }));
+        self.finished.push((*id, FinishedCall { at: self.kernel.now, outcome }));
         self.waiting.remove(index);
         true
     }

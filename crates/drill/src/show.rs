@@ -1,6 +1,6 @@
 //! Packets in the script's own words, for messages.
 
-use crate::actual::{Actual, ActualTransport};
+use crate::actual::{ActualPacket, ActualTransport};
 use crate::ast::{
     Direction, MplsLabel, OptionSpec, Outer, PacketSpec, Quoted, TcpSpec, TosSpec, TransportSpec,
 };
@@ -101,7 +101,7 @@ fn tcp_spec(tcp: &TcpSpec) -> String {
 }
 
 /// A packet that the host sent.
-pub fn actual(packet: &Actual, direction: Direction) -> String {
+pub fn actual(packet: &ActualPacket, direction: Direction) -> String {
     let mut out = direction.sign().to_string();
     layers(&packet.outer, &mut out);
     let tos = packet.network.tos();

@@ -14,7 +14,7 @@ use datapath::packet::{
 
 /// Who talks to whom on the wire: the script's end and the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct WireEnds {
     /// The host under test.
     pub local: SocketAddr,
     /// The script.
@@ -31,7 +31,7 @@ pub struct Offsets {
 }
 
 /// An inbound packet as it arrives at the host. TCP timestamps echoed must be mapped already.
-pub fn inbound(spec: &PacketSpec, ends: Ends, offsets: Offsets, mss: u32) -> Packet {
+pub fn inbound(spec: &PacketSpec, ends: WireEnds, offsets: Offsets, mss: u32) -> Packet {
     let mut packet = match &spec.transport {
         TransportSpec::Tcp(tcp) => tcp_segment(tcp, spec.ip, ends, offsets, mss),
         TransportSpec::Udp(ports, len) => {
@@ -96,7 +96,7 @@ pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet 
     .finish()
 }
 
-fn tcp_segment(spec: &TcpSpec, ip: IpInfo, ends: Ends, offsets: Offsets, mss: u32) -> Packet {
+fn tcp_segment(spec: &TcpSpec, ip: IpInfo, ends: WireEnds, offsets: Offsets, mss: u32) -> Packet {
     let flags = TcpFlags(spec.flags);
     let ack = flags.contains(TcpFlags::ACK);
     let bytes = option_bytes(spec.options.as_deref().unwrap_or_default(), offsets.local);
@@ -199,7 +199,7 @@ pub fn option_bytes(options: &[OptionSpec], sack: u32) -> Vec<u8> {
     out
 }
 
-fn icmp_message(spec: &IcmpSpec, ip: IpInfo, ends: Ends, offsets: Offsets) -> Packet {
+fn icmp_message(spec: &IcmpSpec, ip: IpInfo, ends: WireEnds, offsets: Offsets) -> Packet {
     let v4 = ends.local.is_ipv4();
     let number = if v4 { protocol::ICMP } else { protocol::ICMPV6 };
     let outer = network(ends.remote.ip(), ends.local.ip(), number, ip);
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    const ENDS: Ends = Ends {
+    const ENDS: WireEnds = WireEnds {
         local: SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(192, 168, 0, 1)), 8080),
         remote: SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 40_000),
     };

@@ -359,7 +359,8 @@ fn told(reports: &[Report], verbose: u8) -> String {
         }
         if verbose > 1 {
             for (direction, at, packet) in &report.outcome.packets {
-                let packet = drill::actual::Actual::of(packet, drill::wire::Offsets::default());
+                let packet =
+                    drill::actual::ActualPacket::of(packet, drill::wire::Offsets::default());
                 let text = show::actual(&packet, *direction);
                 let _ = writeln!(out, "    {at:?} {text}");
             }

@@ -2,7 +2,7 @@
 
 use super::{Due, FOREVER, PATIENCE, Run, Step, Stop, call_text};
 use crate::ast::{CallSpec, Micros};
-use crate::harness::{CallId, Finished};
+use crate::harness::{CallId, FinishedCall};
 use crate::show::seconds;
 
 /// A call that waits while the script goes on.
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn hear(&mut self, pending: &Pending<'a>, finished: Finished) -> Step<()> {
+    fn hear(&mut self, pending: &Pending<'a>, finished: FinishedCall) -> Step<()> {
         let text = call_text(pending.spec);
         let at = self.micros(finished.at);
         self.log.push(format!("{} {text} returns", seconds(at)));

@@ -4,7 +4,7 @@
 //! other segments count from them. The host chooses its own; the first SYN or SYN-ACK tells which.
 
 use crate::ast::OptionSpec;
-use crate::wire::{Ends, Offsets};
+use crate::wire::{Offsets, WireEnds};
 use core::net::SocketAddr;
 use datapath::socket::Fd;
 use std::collections::BTreeMap;
@@ -80,8 +80,8 @@ impl Conn {
         }
     }
 
-    pub fn ends(&self) -> Option<Ends> {
-        Some(Ends { local: self.local?, remote: self.remote? })
+    pub fn ends(&self) -> Option<WireEnds> {
+        Some(WireEnds { local: self.local?, remote: self.remote? })
     }
 
     /// What to add to the script's numbers.

@@ -39,14 +39,14 @@ pub(super) fn sent(expr: &Expr) -> Result<Control, Fault> {
 }
 
 /// Field, expected and actual value of the first difference.
-type Differs = Option<(String, String, String)>;
+type FirstDifference = Option<(String, String, String)>;
 
 /// Compares what the script expects with what came, in order.
 pub(super) fn differs(
     expected: &[Expr],
     actual: &[Control],
     clock: Clock,
-) -> Result<Differs, Fault> {
+) -> Result<FirstDifference, Fault> {
     for (index, expr) in expected.iter().enumerate() {
         let control = cmsg(expr)?;
         let field = |part: &str| format!("msg_control[{index}].{part}");
@@ -100,7 +100,7 @@ const fn level_and_type(control: &Control) -> (i32, i32) {
     }
 }
 
-fn data_differs(expected: &Expr, actual: &Control, clock: Clock) -> Result<Differs, Fault> {
+fn data_differs(expected: &Expr, actual: &Control, clock: Clock) -> Result<FirstDifference, Fault> {
     let part = || "cmsg_data".to_owned();
     match (&expected.kind, actual) {
         (ExprKind::ScmTimestamping(0, 0), Control::Timestamping(_)) => Ok(None),

@@ -128,9 +128,9 @@ impl From<Fault> for Stop {
 
 type Step<T> = Result<T, Stop>;
 
-/// The event that came last, as far as the next one cares.
+/// The last event, as far as the next one depends on it.
 #[derive(Clone, Copy)]
-struct Last {
+struct LastEvent {
     /// When it was due, µs.
     time: Micros,
     inbound: bool,
@@ -159,7 +159,7 @@ struct Run<'a> {
     current: Option<usize>,
     /// Descriptors of the script.
     fds: BTreeMap<i64, Fd>,
-    last: Option<Last>,
+    last: Option<LastEvent>,
     /// A call with a time at which it is to return, while the script goes on.
     pending: Option<Pending<'a>>,
     /// One without, for which the script itself waits.
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
             Action::Code(code) => self.code(code, due)?,
         }
         let absolute = matches!(event.at, Time::Absolute(_) | Time::AbsoluteRange(..));
-        self.last = Some(Last { time: due.time, inbound, absolute });
+        self.last = Some(LastEvent { time: due.time, inbound, absolute });
         self.harness.kernel.advance(self.harness.now() + EVENT);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, Phase, Protocol};
 use super::{Due, FOREVER, LATE, Run, Step};
-use crate::actual::{Actual, ActualTransport};
+use crate::actual::{ActualPacket, ActualTransport};
 use crate::ast::{Direction, OptionSpec, Outer, PacketSpec, Ports, Time, TransportSpec};
 use crate::compare::{Difference, TimestampRule, differences, joined, torn};
 use crate::encap;
@@ -81,7 +81,7 @@ impl Run<'_> {
             self.conns[index].script_local_isn = tcp.seq;
         }
         let wanted = payload(spec);
-        let mut got: Vec<Actual> = Vec::new();
+        let mut got: Vec<ActualPacket> = Vec::new();
         let mut label = 0;
         let mut len = 0;
         let at = loop {
@@ -95,7 +95,7 @@ impl Run<'_> {
                 self.conns[index].phase = Phase::SynAckOut;
                 self.conns[index].live_local_isn = tcp.seq.0;
             }
-            let actual = Actual { outer, ..self.actual(&packet, index) };
+            let actual = ActualPacket { outer, ..self.actual(&packet, index) };
             self.log.push(format!(
                 "{} outbound {}",
                 show::seconds(self.micros(sent_at)),
@@ -211,9 +211,9 @@ impl Run<'_> {
         opens && fits
     }
 
-    fn actual(&self, packet: &Packet, index: usize) -> Actual {
+    fn actual(&self, packet: &Packet, index: usize) -> ActualPacket {
         let syn = packet.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
-        Actual::of(packet, self.conns[index].offsets(syn))
+        ActualPacket::of(packet, self.conns[index].offsets(syn))
     }
 
     // Which connection a packet of the script belongs to.
@@ -276,7 +276,7 @@ impl Run<'_> {
     fn differ(
         &mut self,
         spec: &PacketSpec,
-        got: &[Actual],
+        got: &[ActualPacket],
         found: &[Difference],
         at: Instant,
     ) -> Step<()> {
@@ -308,7 +308,7 @@ impl Run<'_> {
         }
     }
 
-    fn nothing_came(&self, spec: &PacketSpec, due: Due, got: &[Actual]) -> super::Stop {
+    fn nothing_came(&self, spec: &PacketSpec, due: Due, got: &[ActualPacket]) -> super::Stop {
         let mut details =
             vec![format!("  script: {}", show::spec(spec, self.settings.ip_version.family()))];
         for actual in got {
@@ -332,7 +332,7 @@ impl Run<'_> {
             .map(|(direction, at, packet)| {
                 let text = match self.current {
                     Some(index) => self.shown(*direction, packet, index),
-                    None => show::actual(&Actual::of(packet, Offsets::default()), *direction),
+                    None => show::actual(&ActualPacket::of(packet, Offsets::default()), *direction),
                 };
                 format!("  {:>10} {text}", show::seconds(self.micros(*at)))
             })
@@ -347,7 +347,7 @@ impl Run<'_> {
             Direction::Outbound => offsets,
             Direction::Inbound => Offsets { remote: offsets.local, local: offsets.remote },
         };
-        show::actual(&Actual::of(packet, offsets), direction)
+        show::actual(&ActualPacket::of(packet, offsets), direction)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a shell does itself: `test`, `set`, `shift`, `break`, `read`, `let`, and small arithmetic
 //! and text programs that scripts use like parts of the language.
 
-use super::exec::Leaving;
+use super::exec::ListExit;
 use super::{CommandResult, Done, Shell, Status, condition};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
@@ -34,13 +34,13 @@ pub(super) fn run(
         }
         "exit" | "return" => {
             let status = status(args.first(), shell.last);
-            let leaving = if name == "exit" { Leaving::Exit } else { Leaving::Return };
+            let leaving = if name == "exit" { ListExit::Exit } else { ListExit::Return };
             shell.leaving = Some(leaving(status));
             CommandResult { status, ..CommandResult::quiet() }
         }
         "break" | "continue" => {
             let loops = args.first().and_then(|it| it.parse().ok()).unwrap_or(1_u32).max(1);
-            let leaving = if name == "break" { Leaving::Break } else { Leaving::Continue };
+            let leaving = if name == "break" { ListExit::Break } else { ListExit::Continue };
             shell.leaving = Some(leaving(loops));
             CommandResult::quiet()
         }

@@ -1,6 +1,6 @@
 //! Commands by name, functions, scripts.
 
-use super::exec::Leaving;
+use super::exec::ListExit;
 use super::{CommandResult, Done, Shell, builtin, network, text, words};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
@@ -138,7 +138,7 @@ impl Shell {
                 let list = words::parse(&text, START).map_err(wrap)?;
                 let ran = self.deeper(pos, |shell| shell.list(&list, input, kernel));
                 let ran = ran.map_err(wrap)?;
-                if matches!(self.leaving, Some(Leaving::Return(_))) {
+                if matches!(self.leaving, Some(ListExit::Return(_))) {
                     self.leaving = None;
                 }
                 Ok(ran)
@@ -192,7 +192,7 @@ impl Shell {
         let before = core::mem::replace(&mut self.arguments, words.to_vec());
         let ran = self.deeper(pos, |shell| shell.list(body, input, kernel))?;
         self.arguments = before;
-        if matches!(self.leaving, Some(Leaving::Return(_))) {
+        if matches!(self.leaving, Some(ListExit::Return(_))) {
             self.leaving = None;
         }
         Ok(ran)

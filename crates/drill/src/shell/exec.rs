@@ -6,9 +6,9 @@ use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::sync::Arc;
 
-/// Why a list is not run to its end.
+/// Why a list ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(super) enum ListExit {
     /// `break`, out of so many loops.
     Break(u32),
     /// `continue`, of the loop that is so many out.
@@ -37,14 +37,14 @@ impl Shell {
                 let ran = self.pipeline(pipeline, input, kernel)?;
                 self.add(&mut whole, ran);
                 if let Some(leaving) = self.leaving {
-                    if let Leaving::Exit(status) | Leaving::Return(status) = leaving {
+                    if let ListExit::Exit(status) | ListExit::Return(status) = leaving {
                         whole.status = status;
                     }
                     return Ok(whole);
                 }
                 let failed = !whole.status.ok() && !pipeline.negated;
                 if self.strict && failed && pipeline.join == Join::Next {
-                    self.leaving = Some(Leaving::Exit(whole.status));
+                    self.leaving = Some(ListExit::Exit(whole.status));
                     return Ok(whole);
                 }
             }
@@ -252,23 +252,23 @@ impl Shell {
         self.add(whole, ran);
         Ok(match self.leaving {
             None => false,
-            Some(Leaving::Break(1)) => {
+            Some(ListExit::Break(1)) => {
                 self.leaving = None;
                 true
             }
-            Some(Leaving::Continue(1)) => {
+            Some(ListExit::Continue(1)) => {
                 self.leaving = None;
                 false
             }
-            Some(Leaving::Break(loops)) => {
-                self.leaving = Some(Leaving::Break(loops - 1));
+            Some(ListExit::Break(loops)) => {
+                self.leaving = Some(ListExit::Break(loops - 1));
                 true
             }
-            Some(Leaving::Continue(loops)) => {
-                self.leaving = Some(Leaving::Continue(loops - 1));
+            Some(ListExit::Continue(loops)) => {
+                self.leaving = Some(ListExit::Continue(loops - 1));
                 true
             }
-            Some(Leaving::Return(_) | Leaving::Exit(_)) => true,
+            Some(ListExit::Return(_) | ListExit::Exit(_)) => true,
         })
     }
 

@@ -34,7 +34,7 @@ pub use words::MAX_TEXT;
 use crate::ast::Command;
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
-use exec::Leaving;
+use exec::ListExit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub struct Shell {
     /// Virtual files that the application may open, new since they were last taken.
     new_files: Vec<(String, Option<u64>)>,
     /// The list at work is being left.
-    leaving: Option<Leaving>,
+    leaving: Option<ListExit>,
     steps: u32,
 }
 
