@@ -8,7 +8,7 @@
 
 use crate::border::{self, fail};
 use crate::flags::Flags;
-use crate::instance::{Instance, Place};
+use crate::instance::{Instance, ReservedFd};
 use crate::interface::Interface;
 use crate::{decode, encode, transfers};
 use datapath::socket::{Data, EpollEvent, Errno, OptionValue, PollFd, Return, Syscall, number};
@@ -389,7 +389,7 @@ unsafe extern "C" fn pipe(user: User, to: *mut c_int) -> c_int {
         if to.is_null() {
             return fail(Errno::EFAULT);
         }
-        let places = Place::new().and_then(|read| Ok((read, Place::new()?)));
+        let places = ReservedFd::new().and_then(|read| Ok((read, ReservedFd::new()?)));
         let made = places.and_then(|places| Ok((places, instance.call(Syscall::Pipe)?)));
         match made {
             Ok(((read, write), Return { data: Data::Pipe(from, into), .. })) => {

@@ -60,7 +60,7 @@ struct Inner {
     /// Segment size of inbound super-packets.
     mss: u32,
     /// Threads that were given the result of a call and have something to do with it.
-    busy: Vec<Busy>,
+    busy: Vec<ReturnedCall>,
     /// It is over: nothing is waited for any more.
     over: bool,
 }
@@ -68,16 +68,16 @@ struct Inner {
 /// A thread whose call has returned. packetdrill asks it for the time, looks at the result, and
 /// lets it sleep again.
 #[derive(Debug)]
-struct Busy {
+struct ReturnedCall {
     /// Where the kernel tells of the thread.
     stat: PathBuf,
     /// It has asked for the time.
     asked: bool,
 }
 
-/// What became of a shell command.
+/// The result of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ran {
+pub enum ShellResult {
     /// It ended with this status.
     Status(i32),
     /// It was not run, because.
@@ -248,7 +248,7 @@ impl Instance {
         loop {
             if let Some(FinishedCall { at, outcome }) = inner.harness.finished(id) {
                 RETURNED_AT.set(Some(at));
-                inner.busy.extend(own_stat().map(|stat| Busy { stat, asked: false }));
+                inner.busy.extend(own_stat().map(|stat| ReturnedCall { stat, asked: false }));
                 return outcome;
             }
             if inner.over {
@@ -261,14 +261,14 @@ impl Instance {
     /// Makes a system call that opens a descriptor; gives the process's number for it.
     pub fn open(&self, syscall: Syscall) -> Result<(RawFd, Return), Errno> {
         // First, as the kernel does: what has no number cannot be given out, and is not made.
-        let place = Place::new()?;
+        let place = ReservedFd::new()?;
         let done = self.call(syscall)?;
         Ok((self.keep_number(place, done.value as Fd), done))
     }
 
     /// The place is that of a descriptor of the host; the process's number for it, which the process may
     /// close.
-    pub fn keep_number(&self, Place(place): Place, fd: Fd) -> RawFd {
+    pub fn keep_number(&self, ReservedFd(place): ReservedFd, fd: Fd) -> RawFd {
         self.lock().fds.insert(place.as_raw_fd(), fd);
         place.into_raw_fd()
     }
@@ -295,15 +295,17 @@ impl Instance {
     // Commands.
 
     /// Interprets the text of back-ticks.
-    pub fn command(&self, text: &str) -> Ran {
+    pub fn command(&self, text: &str) -> ShellResult {
         let command = Command { pos: Pos { line: 1, column: 0 }, text: text.to_owned() };
         let mut inner = self.lock();
         let done = inner.harness.command(&command);
         self.moved.notify_all();
         match done {
-            Ok(status) => Ran::Status(status.0),
-            Err(fault) if fault.no_meaning => Ran::Refused(format!("skipped: {}", fault.what)),
-            Err(fault) => Ran::Refused(fault.to_string()),
+            Ok(status) => ShellResult::Status(status.0),
+            Err(fault) if fault.no_meaning => {
+                ShellResult::Refused(format!("skipped: {}", fault.what))
+            }
+            Err(fault) => ShellResult::Refused(fault.to_string()),
         }
     }
 }
@@ -333,18 +335,18 @@ fn at_work() -> MutexGuard<'static, BTreeMap<usize, Arc<Instance>>> {
     AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number of the process that no other file gets.
+/// A descriptor of the process, reserved so that no other file gets it.
 #[derive(Debug)]
-pub struct Place(OwnedFd);
+pub struct ReservedFd(OwnedFd);
 
-impl Place {
+impl ReservedFd {
     /// Takes one.
     pub fn new() -> Result<Self, Errno> {
         File::open("/dev/null").map(|file| Self(file.into())).map_err(|_| Errno::EMFILE)
     }
 }
 
-/// Gives a number back that [`Place`] took, unless the process has closed it and it means something else now.
+/// Gives a number back that [`ReservedFd`] took, unless the process has closed it and it means something else now.
 #[expect(unsafe_code, reason = "a number of which only the map of descriptors knows")]
 fn close_number(fd: RawFd) {
     const NULL: libc::dev_t = libc::makedev(1, 3);

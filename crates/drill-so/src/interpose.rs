@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::instance::{Instance, Ran};
+use crate::instance::{Instance, ShellResult};
 use crate::{border, calls};
 use datapath::socket::{Data, Errno, Return, Syscall};
 use libc::{
@@ -141,8 +141,8 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
         let text = unsafe { CStr::from_ptr(command) }.to_string_lossy();
         if !is_packetdrills_own(&text) {
             return border::guarded("system", || match instance.command(&text) {
-                Ran::Status(status) => (status & 0xff) << 8,
-                Ran::Refused(why) => {
+                ShellResult::Status(status) => (status & 0xff) << 8,
+                ShellResult::Refused(why) => {
                     eprintln!("ackwright: {why}");
                     COMMAND_NOT_FOUND << 8
                 }
