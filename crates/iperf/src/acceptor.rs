@@ -1,7 +1,7 @@
 //! Who comes to a server's port: a connection is a client's once it has shown a cookie.
 
 use crate::Error;
-use crate::client::Watch;
+use crate::client::TestObserver;
 use crate::wire::{COOKIE, State, is_cookie};
 use live::endpoint::{TcpListener, TcpStream};
 use std::io::Write as _;
@@ -53,7 +53,7 @@ impl<'a> Acceptor<'a> {
     pub fn next_client(
         &mut self,
         longest: Duration,
-        watch: &mut impl Watch,
+        watch: &mut impl TestObserver,
     ) -> Result<Option<(TcpStream, [u8; COOKIE])>, Error> {
         let over = Instant::now() + longest;
         loop {
@@ -76,7 +76,7 @@ impl<'a> Acceptor<'a> {
         }
     }
 
-    fn look(&mut self, watch: &mut impl Watch) -> Option<(TcpStream, [u8; COOKIE])> {
+    fn look(&mut self, watch: &mut impl TestObserver) -> Option<(TcpStream, [u8; COOKIE])> {
         let mut index = 0;
         while let Some(newcomer) = self.newcomers.get_mut(index) {
             match newcomer.look() {

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is told while a test runs.
-pub trait Watch {
+/// Called while a test runs.
+pub trait TestObserver {
     /// The streams are there.
     fn connected(&mut self, test: &Test);
     /// An interval is over.
@@ -35,7 +35,7 @@ pub fn run(
     params: &Params,
     interval: Duration,
     stop: &AtomicBool,
-    watch: &mut impl Watch,
+    watch: &mut impl TestObserver,
 ) -> Result<Test, Error> {
     let begun = TcpStream::begin_connect(stack, server, |_| {});
     let control = connected(begun, stop)
@@ -84,7 +84,7 @@ fn transfer(
     flows: &mut [Flow],
     test: &mut Test,
     meter: &mut Meter,
-    (interval, stop, watch): (Duration, &AtomicBool, &mut impl Watch),
+    (interval, stop, watch): (Duration, &AtomicBool, &mut impl TestObserver),
 ) -> Result<(), Error> {
     let params = test.params.clone();
     let work = StreamTask::of(&params, test.sends);
@@ -145,7 +145,7 @@ pub fn begin_anew(
     flows: &[Flow],
     work: &StreamTask,
     test: &mut Test,
-    watch: &mut impl Watch,
+    watch: &mut impl TestObserver,
 ) {
     let sampled = meter.sample(flows, test.sends);
     watch.interval(test, &sampled);
@@ -237,7 +237,7 @@ fn make_cookie() -> [u8; COOKIE] {
 }
 
 /// Nothing is told.
-impl Watch for () {
+impl TestObserver for () {
     fn connected(&mut self, _: &Test) {}
     fn interval(&mut self, _: &Test, _: &Interval) {}
     fn turned_away(&mut self, _: SocketAddr, _: &str) {}

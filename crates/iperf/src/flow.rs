@@ -14,14 +14,14 @@ pub struct Flow {
     /// The number that both ends know it by.
     pub id: u64,
     stream: Arc<TcpStream>,
-    shared: Arc<Counting>,
+    shared: Arc<SharedCounters>,
     sends: bool,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and its owner share.
+/// Counters that the thread and its owner share.
 #[derive(Debug, Default)]
-struct Counting {
+struct SharedCounters {
     bytes: AtomicU64,
     stop: AtomicBool,
 }
@@ -119,7 +119,7 @@ impl Drop for Flow {
     }
 }
 
-fn send(stream: &TcpStream, shared: &Counting, work: &StreamTask) {
+fn send(stream: &TcpStream, shared: &SharedCounters, work: &StreamTask) {
     let block = vec![0; work.len];
     while !shared.stop.load(Ordering::Acquire) {
         let mut len = work.len;
@@ -144,7 +144,7 @@ fn send(stream: &TcpStream, shared: &Counting, work: &StreamTask) {
     }
 }
 
-fn receive(stream: &TcpStream, shared: &Counting, work: &StreamTask) {
+fn receive(stream: &TcpStream, shared: &SharedCounters, work: &StreamTask) {
     let mut memory = vec![0; work.len];
     while let Ok(len @ 1..) = stream.read(&mut memory) {
         shared.bytes.fetch_add(len as u64, Ordering::Relaxed);

@@ -24,7 +24,7 @@ pub struct Test {
     /// MSS of the control connection, bytes.
     pub mss: u32,
     /// Its streams.
-    pub streams: Vec<Ends>,
+    pub streams: Vec<StreamEnds>,
     /// What happened meanwhile.
     pub intervals: Vec<Interval>,
     /// What this end has counted.
@@ -37,7 +37,7 @@ pub struct Test {
 
 /// The two ends of a stream, and the number that tables call it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct StreamEnds {
     /// 5, 7, 9, …: iperf3 prints descriptors.
     pub socket: u64,
     /// Here.
@@ -172,8 +172,8 @@ impl Sample {
 }
 
 /// The ends of flows.
-pub fn ends(flows: &[Flow]) -> Vec<Ends> {
-    let of = |(flow, index): (&Flow, u64)| Ends {
+pub fn ends(flows: &[Flow]) -> Vec<StreamEnds> {
+    let of = |(flow, index): (&Flow, u64)| StreamEnds {
         socket: 5 + 2 * index,
         local: flow.stream().local_addr(),
         remote: flow.stream().peer_addr(),

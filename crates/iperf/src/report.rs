@@ -1,6 +1,6 @@
 //! A test as a table and as JSON, laid out as iperf3 3.12 does.
 
-use crate::measure::{Ends, Interval, Sample, Test};
+use crate::measure::{Interval, Sample, StreamEnds, Test};
 use crate::units;
 use crate::wire::StreamResult;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 /// The lines before the first interval.
 pub fn head(test: &Test) -> String {
     let mut text = String::new();
-    for Ends { socket, local, remote } in &test.streams {
+    for StreamEnds { socket, local, remote } in &test.streams {
         let _ = writeln!(
             text,
             "[{socket:3}] local {} port {} connected to {} port {}",
@@ -83,7 +83,7 @@ pub fn totals(test: &Test) -> String {
 
 /// All of it, as `iperf3 --json` has it. `server`: whom a client has connected to.
 pub fn json(test: &Test, server: Option<(&str, u16)>) -> Value {
-    let connected = test.streams.iter().map(|Ends { socket, local, remote }| {
+    let connected = test.streams.iter().map(|StreamEnds { socket, local, remote }| {
         json!({
             "socket": socket,
             "local_host": local.ip().to_string(), "local_port": local.port(),
@@ -259,7 +259,7 @@ mod tests {
                 cookie: String::new(),
                 began: Duration::ZERO,
                 mss: 1_448,
-                streams: vec![Ends { socket: 5, local: there, remote: there }],
+                streams: vec![StreamEnds { socket: 5, local: there, remote: there }],
                 intervals: Vec::new(),
                 ours: results(retransmits),
                 theirs: results(None),

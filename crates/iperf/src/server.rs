@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::acceptor::{Acceptor, GREETING, deny};
-use crate::client::{Watch, begin_anew};
+use crate::client::{TestObserver, begin_anew};
 use crate::flow::{Flow, StreamTask};
 use crate::measure::{self, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
@@ -23,7 +23,7 @@ pub fn serve_one(
     listener: &TcpListener,
     interval: Duration,
     stop: &AtomicBool,
-    watch: &mut impl Watch,
+    watch: &mut impl TestObserver,
 ) -> Result<Option<Test>, Error> {
     let mut acceptor = Acceptor::new(listener);
     loop {
@@ -55,7 +55,7 @@ fn run(
     wanted: &Value,
     interval: Duration,
     stop: &AtomicBool,
-    watch: &mut impl Watch,
+    watch: &mut impl TestObserver,
 ) -> Result<Test, Error> {
     let params = Params::read(wanted).map_err(|(number, error)| {
         control.refuse(number);
@@ -104,7 +104,7 @@ fn run(
         }
         acceptor.refuse_others();
         silence.check(Instant::now(), flows.iter().map(Flow::bytes).sum())?;
-        if rest.as_mut().is_some_and(|rest: &mut Remainder| {
+        if rest.as_mut().is_some_and(|rest: &mut MissingBytes| {
             rest.is_there(meter.bytes(&flows), flows.iter().all(Flow::is_done))
         }) {
             break;
@@ -115,7 +115,7 @@ fn run(
             // What was sent last may still be on its way: this is another connection.
             Some(State::TestEnd) => {
                 let wanted = if test.sends { 0 } else { test.params.bytes };
-                rest = Some(Remainder { wanted, came: LastArrival::since(Instant::now()) });
+                rest = Some(MissingBytes { wanted, came: LastArrival::since(Instant::now()) });
             }
             Some(State::ClientTerminate) => {
                 return Err(Error("the client has ended the test".to_owned()));
@@ -143,8 +143,8 @@ fn run(
     }
 }
 
-/// What a client that sends so many bytes has sent, and has not come yet when it says that it is through.
-struct Remainder {
+/// Bytes that a client has sent and that have not arrived when it reports its end.
+struct MissingBytes {
     /// Bytes of all streams; 0 if it sends for a time: then what is on its way is not counted, as iperf3 has it.
     wanted: u64,
     came: LastArrival,
@@ -170,7 +170,7 @@ impl LastArrival {
     }
 }
 
-impl Remainder {
+impl MissingBytes {
     /// Nothing may be lost for longer than this.
     const LONGEST: Duration = Duration::from_secs(10);
 
@@ -219,7 +219,7 @@ fn accept_streams(
     acceptor: &mut Acceptor<'_>,
     cookie: &[u8; COOKIE],
     params: &Params,
-    watch: &mut impl Watch,
+    watch: &mut impl TestObserver,
 ) -> Result<Vec<Flow>, Error> {
     let mut flows = Vec::new();
     let over = Instant::now() + PATIENCE;

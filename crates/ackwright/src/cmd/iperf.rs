@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use iperf::client::{self, Watch};
+use iperf::client::{self, TestObserver};
 use iperf::measure::{Interval, Test};
 use iperf::wire::{LONGEST_OMISSION, Params};
 use iperf::{report, server};
@@ -181,7 +181,7 @@ impl Printer {
     }
 }
 
-impl Watch for Printer {
+impl TestObserver for Printer {
     fn connected(&mut self, test: &Test) {
         self.print(&report::head(test));
     }
