@@ -26,5 +26,5 @@ pub mod serve;
 pub mod source;
 
 pub use export::export;
-pub use serve::{Served, serve};
+pub use serve::{BoundServer, serve};
 pub use source::{Fault, Source};

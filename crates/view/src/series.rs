@@ -10,9 +10,9 @@ use serde_json::{Map, Value as Json, json};
 /// Pixels that a picture has at most.
 pub const PIXELS_MAX: usize = 8_192;
 
-/// A part of a series: times in ns, and for each wanted column as many values.
+/// A part of a series: times in ns, and as many values for each requested column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct SeriesSlice {
     /// Sample times, or the beginnings and middles of the parts.
     pub time_ns: Vec<i64>,
     /// Values by column.
@@ -24,7 +24,7 @@ pub struct Cut {
 }
 
 /// The samples from `from` to `to`, one more on each side so that lines reach the border.
-pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize) -> Cut {
+pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize) -> SeriesSlice {
     let time = &series.time_ns;
     let begin = time.partition_point(|at| *at < from).saturating_sub(1);
     let end = (time.partition_point(|at| *at <= to) + 1).min(time.len()).max(begin);
@@ -38,7 +38,7 @@ pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize)
         let columns = wanted
             .map(|column| (column.name.clone(), column.values.range(begin..end).collect()))
             .collect();
-        return Cut { time_ns: time[begin..end].to_vec(), columns, exact: true, samples };
+        return SeriesSlice { time_ns: time[begin..end].to_vec(), columns, exact: true, samples };
     }
     let parts = parts(&time[begin..end], pixels);
     let mut time_ns = Vec::with_capacity(2 * parts.len());
@@ -55,7 +55,7 @@ pub fn cut(series: &Series, columns: &[&str], from: i64, to: i64, pixels: usize)
             )
         })
         .collect();
-    Cut { time_ns, columns, exact: false, samples }
+    SeriesSlice { time_ns, columns, exact: false, samples }
 }
 
 /// Spans of samples of equal time, none empty.
@@ -94,7 +94,7 @@ fn both(values: &[Option<i64>]) -> [Option<i64>; 2] {
     }
 }
 
-impl Cut {
+impl SeriesSlice {
     /// As JSON; times in seconds.
     pub fn to_json(&self) -> Json {
         let time: Vec<f64> = self.time_ns.iter().map(|at| *at as f64 / 1e9).collect();

@@ -23,9 +23,9 @@ use crate::decode;
 use crate::page;
 use crate::source::{Fault, Kind, Source};
 
-/// A server that listens, and has not begun.
+/// A server that is bound to its port, and does not answer yet.
 #[derive(Debug)]
-pub struct Served {
+pub struct BoundServer {
     listener: std::net::TcpListener,
     shared: Arc<Shared>,
 }
@@ -42,17 +42,17 @@ struct Shared {
 ///
 /// # Errors
 /// The port is taken, or the system has no random numbers.
-pub fn serve(source: Source, port: u16) -> io::Result<Served> {
+pub fn serve(source: Source, port: u16) -> io::Result<BoundServer> {
     let listener = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     listener.set_nonblocking(true)?;
     let host = listener.local_addr()?.to_string();
     let mut random = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
     let token = decode::hex(&random);
-    Ok(Served { listener, shared: Arc::new(Shared { source, token, host }) })
+    Ok(BoundServer { listener, shared: Arc::new(Shared { source, token, host }) })
 }
 
-impl Served {
+impl BoundServer {
     /// The address to open.
     pub fn url(&self) -> String {
         format!("http://{}/{}/", self.shared.host, self.shared.token)
