@@ -7,7 +7,7 @@ use datapath::qdisc::cake::AckFilter;
 use iproute::tc::cake::ack_filter_name;
 use lab::replay::acks::{self, FILTERS, ReplayedAck};
 
-use super::replay::{Common, failure};
+use super::replay::{CaptureArgs, failure};
 use super::{Failure, Outcome, print, print_json};
 use crate::progress::Bar;
 use crate::{interrupt, table};
@@ -26,7 +26,7 @@ What is redundant depends on what waits, so on the rate: --qdisc says it. The fi
 ack-filter-v8-aggressive), and one that does not look into the queue (ack-filter-naive).")]
 pub struct Args {
     #[command(flatten)]
-    common: Common,
+    common: CaptureArgs,
     /// The CAKE that the packets go through; the filter is put in
     #[arg(long, value_name = "WORDS", default_value = "cake bandwidth 1mbit")]
     qdisc: String,

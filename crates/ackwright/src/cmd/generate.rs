@@ -18,14 +18,14 @@ Examples:
 pub struct Args {
     /// What to write
     #[arg(value_enum)]
-    what: What,
+    what: GeneratedFiles,
     /// Where to; made if it is not there
     directory: PathBuf,
 }
 
 /// What can be written.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum What {
+enum GeneratedFiles {
     /// A page for the program and one for each command, in section 1
     Man,
     /// A file for each shell, named as that shell looks for it
@@ -36,8 +36,8 @@ enum What {
 pub fn run(args: &Args, program: Command) -> Outcome {
     let directory = &args.directory;
     let written = fs::create_dir_all(directory).and_then(|()| match args.what {
-        What::Man => clap_mangen::generate_to(program, directory),
-        What::Completions => completions(program, directory),
+        GeneratedFiles::Man => clap_mangen::generate_to(program, directory),
+        GeneratedFiles::Completions => completions(program, directory),
     });
     match written {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -31,7 +31,7 @@ nothing ever waits. A capture has both directions of a link, a qdisc one: --from
 --interface choose. Dropped packets stand in OUT with a comment that says why.")]
 pub struct Args {
     #[command(flatten)]
-    common: Common,
+    common: CaptureArgs,
     /// The qdisc, as after `tc qdisc add dev DEV root`; several make a tree, with `root` or
     /// `parent CLASS` in front of the kind
     #[arg(long = "qdisc", value_name = "WORDS", required = true)]
@@ -55,7 +55,7 @@ pub struct Args {
 
 /// What all commands on captures have.
 #[derive(clap::Args)]
-pub struct Common {
+pub struct CaptureArgs {
     /// A pcap or pcapng file of any size
     capture: PathBuf,
     /// Only packets from this address or prefix
@@ -81,7 +81,7 @@ pub struct Common {
     pub json: bool,
 }
 
-impl Common {
+impl CaptureArgs {
     /// The file.
     pub fn capture(&self) -> &std::path::Path {
         &self.capture

@@ -11,7 +11,7 @@ use lab::run::LiveOverrides;
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::{OnStack, Runs, Workers, keep_finished, resume, run_all, unfinished};
+use super::run::{Runs, StackChoice, Workers, keep_finished, resume, run_all, unfinished};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -45,7 +45,7 @@ pub struct Args {
     live_runs: u32,
     /// On which stacks they are
     #[arg(long, value_enum, value_delimiter = ',', requires = "live", conflicts_with_all = ["quick", "resume"])]
-    live_stack: Vec<OnStack>,
+    live_stack: Vec<StackChoice>,
     /// Number of repetitions [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
@@ -202,9 +202,9 @@ fn tell_results(experiment: &Experiment, points: &[PointResult]) -> Result<(), F
 }
 
 /// The stacks of live runs, in the order of the columns.
-fn stacks(args: &Args) -> Vec<OnStack> {
+fn stacks(args: &Args) -> Vec<StackChoice> {
     match args.live_stack.as_slice() {
-        [] => vec![OnStack::Ours, OnStack::Kernel],
+        [] => vec![StackChoice::Ours, StackChoice::Kernel],
         chosen => chosen.to_vec(),
     }
 }
@@ -215,12 +215,12 @@ fn add_live(
     comparison: &mut Comparison,
     publication: &Publication,
     experiment: &Experiment,
-    stack: OnStack,
+    stack: StackChoice,
     args: &Args,
 ) -> Result<(), Failure> {
     let (what, folder) = match stack {
-        OnStack::Ours => ("live", "live"),
-        OnStack::Kernel => ("live, kernel", "live-kernel"),
+        StackChoice::Ours => ("live", "live"),
+        StackChoice::Kernel => ("live, kernel", "live-kernel"),
     };
     let output = results(&args.out.join(&publication.name).join(folder))?;
     let live = Some(LiveOverrides { stack: Some(stack.into()) });
@@ -228,7 +228,7 @@ fn add_live(
     let points = match run_all(experiment, &options, Some(&output)) {
         Ok(points) => points,
         Err(part)
-            if stack == OnStack::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
+            if stack == StackChoice::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
         {
             crate::tell!("note: no column \"{what}\": {}", part.error);
             return Ok(());

@@ -55,7 +55,7 @@ pub struct Args {
     pub live: bool,
     /// All hosts run on this stack, whatever the file says
     #[arg(long, value_enum, requires = "live", conflicts_with_all = WITHOUT_LIVE)]
-    stack: Option<OnStack>,
+    stack: Option<StackChoice>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
     #[arg(long, value_name = "DIR")]
@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     resume: Option<PathBuf>,
     #[command(flatten)]
-    seeing: Seeing,
+    seeing: TraceArgs,
     /// Print what `tc -s qdisc show` says of every watched port at the end of each point's first
     /// run; the summary has it as JSON
     #[arg(long, conflicts_with = "json")]
@@ -93,25 +93,25 @@ const WITHOUT_LIVE: [&str; 4] = ["resume", "explain", "trace", "qlog"];
 
 /// Whose stack hosts run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum OnStack {
+pub enum StackChoice {
     /// That of this program
     Ours,
     /// That of this machine's kernel
     Kernel,
 }
 
-impl From<OnStack> for Stack {
-    fn from(stack: OnStack) -> Self {
+impl From<StackChoice> for Stack {
+    fn from(stack: StackChoice) -> Self {
         match stack {
-            OnStack::Ours => Self::Ours,
-            OnStack::Kernel => Self::Kernel,
+            StackChoice::Ours => Self::Ours,
+            StackChoice::Kernel => Self::Kernel,
         }
     }
 }
 
 /// What is observed of the first repetition of the first point.
 #[derive(clap::Args)]
-struct Seeing {
+struct TraceArgs {
     /// Tell why a flow of the first repetition was not faster, and its events: when and why its
     /// window was cut, what was sent again and why; a name, or a pattern with `*`. Without --out,
     /// nothing else is run
@@ -132,7 +132,7 @@ struct Seeing {
     qlog: Option<PathBuf>,
 }
 
-impl Seeing {
+impl TraceArgs {
     fn wanted(&self) -> TraceOutputs {
         TraceOutputs {
             perfetto: self.trace.clone(),
@@ -156,12 +156,12 @@ pub struct Workers {
     threads: u32,
     /// How nodes are grouped; results do not depend on it, which `make determinism` checks
     #[arg(long, value_name = "HOW", value_enum, default_value_t, hide = true)]
-    grouping: GroupedHow,
+    grouping: GroupingChoice,
 }
 
 /// How nodes are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum GroupedHow {
+enum GroupingChoice {
     /// As is worth it
     #[default]
     Adaptive,
@@ -171,12 +171,12 @@ enum GroupedHow {
     Finest,
 }
 
-impl From<GroupedHow> for Grouping {
-    fn from(how: GroupedHow) -> Self {
+impl From<GroupingChoice> for Grouping {
+    fn from(how: GroupingChoice) -> Self {
         match how {
-            GroupedHow::Adaptive => Self::Adaptive,
-            GroupedHow::One => Self::One,
-            GroupedHow::Finest => Self::Finest,
+            GroupingChoice::Adaptive => Self::Adaptive,
+            GroupingChoice::One => Self::One,
+            GroupingChoice::Finest => Self::Finest,
         }
     }
 }

@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Outcome {
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
     let stop = stop_pipe()?;
-    let Joined { devices: [one, other], names, pools, _locks, detour } = join(args)?;
+    let DevicePair { devices: [one, other], names, pools, _locks, detour } = join(args)?;
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
     let names = Names { names, device, seed: args.seed };
@@ -176,7 +176,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Two devices that can be joined.
-struct Joined {
+struct DevicePair {
     devices: [Device; 2],
     names: [String; 2],
     pools: Pools,
@@ -186,13 +186,13 @@ struct Joined {
 }
 
 /// Opens the devices of `--between` or `--dev`.
-fn join(args: &Args) -> Result<Joined, Failure> {
+fn join(args: &Args) -> Result<DevicePair, Failure> {
     if let Some(dev) = &args.dev {
         let mut pools = Pools::new(open::largest_mtu(from_ref(dev)));
         let detour = own::open(dev, &mut pools)?;
         let names = detour.names.clone();
         let (devices, start) = detour.into_parts();
-        return Ok(Joined { devices, names, pools, _locks: [None, None], detour: Some(start) });
+        return Ok(DevicePair { devices, names, pools, _locks: [None, None], detour: Some(start) });
     }
     let names = [0, 1].map(|end| open::port_name(&args.between[end]).to_owned());
     if names[0] == names[1] {
@@ -209,7 +209,7 @@ fn join(args: &Args) -> Result<Joined, Failure> {
         }
     }
     let (devices, locks) = ([one, other], [one_lock, other_lock]);
-    Ok(Joined { devices, names, pools, _locks: locks, detour: None })
+    Ok(DevicePair { devices, names, pools, _locks: locks, detour: None })
 }
 
 impl From<Fault> for Failure {
