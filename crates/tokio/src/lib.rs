@@ -34,7 +34,7 @@ pub use datapath::tcp::cc::Algorithm;
 pub use live::endpoint::{Cidr, Counters, Settings, Stack};
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 
-use crate::turn::Turn;
+use crate::turn::StableWaker;
 
 use live::endpoint as blocking;
 use std::future::poll_fn;
@@ -49,8 +49,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub struct TcpStream {
     inner: blocking::TcpStream,
-    reads: Turn,
-    writes: Turn,
+    reads: StableWaker,
+    writes: StableWaker,
 }
 
 /// Waits for connections.
@@ -173,7 +173,7 @@ impl TcpStream {
 
 impl From<blocking::TcpStream> for TcpStream {
     fn from(inner: blocking::TcpStream) -> Self {
-        Self { inner, reads: Turn::new(), writes: Turn::new() }
+        Self { inner, reads: StableWaker::new(), writes: StableWaker::new() }
     }
 }
 
@@ -231,7 +231,7 @@ impl TcpListener {
     /// # Errors
     /// The stack's device has gone away.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let waits = Waits { listener: &self.inner, turn: Turn::new() };
+        let waits = PendingAccept { listener: &self.inner, turn: StableWaker::new() };
         poll_fn(|cx| waits.turn.poll(cx, |cx| self.poll_accept(cx))).await
     }
 
@@ -251,13 +251,13 @@ impl TcpListener {
     }
 }
 
-/// An `accept` that goes on. Many may, and many be dropped before anybody comes.
-struct Waits<'a> {
+/// A pending `accept`. There may be many, and many may be dropped before a connection comes.
+struct PendingAccept<'a> {
     listener: &'a blocking::TcpListener,
-    turn: Turn,
+    turn: StableWaker,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for PendingAccept<'_> {
     fn drop(&mut self) {
         self.listener.forget(self.turn.waker());
     }

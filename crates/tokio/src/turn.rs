@@ -1,25 +1,25 @@
-//! A place among those who wait for a socket: that of one future, or of one direction of a stream.
+//! A waker for a socket: of one future, or of one direction of a stream.
 //!
-//! Tasks come and go, and a stack does not learn of it. It is given a waker that stays the same, in which the
-//! task that has polled last stands; so those that gave up are not kept, and a future that is dropped leaves.
+//! Tasks come and go without the stack's notice. So the stack gets a waker that stays the same and wakes the
+//! task that has polled last; abandoned tasks are not kept, and dropping a future removes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
 use tokio::task::coop;
 
-/// Who waits.
+/// A waker that stays the same while tasks change.
 #[derive(Debug)]
-pub struct Turn {
-    place: Arc<Place>,
+pub struct StableWaker {
+    place: Arc<WakerSlot>,
     waker: Waker,
 }
 
 #[derive(Debug, Default)]
-struct Place(Mutex<Option<Waker>>);
+struct WakerSlot(Mutex<Option<Waker>>);
 
-impl Turn {
+impl StableWaker {
     pub fn new() -> Self {
-        let place = Arc::<Place>::default();
+        let place = Arc::<WakerSlot>::default();
         Self { waker: Waker::from(Arc::clone(&place)), place }
     }
 
@@ -42,7 +42,7 @@ impl Turn {
     }
 }
 
-impl Place {
+impl WakerSlot {
     fn set(&self, task: &Waker) {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if place.as_ref().is_some_and(|known| known.will_wake(task)) {
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-impl Wake for Place {
+impl Wake for WakerSlot {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
