@@ -20,7 +20,7 @@ use crate::run::{PROGRAM, said, supervised};
 use crate::runs::Runs;
 
 /// One run: the point's place in the sweep, and the repetition.
-type Place = (usize, u32);
+type RunKey = (usize, u32);
 
 /// A folder of results that fills.
 #[pyclass(frozen, module = "ackwright._native")]
@@ -30,7 +30,7 @@ pub struct Collection {
     folder: PathBuf,
     seed: u64,
     repetitions: u32,
-    runs: Mutex<BTreeMap<Place, RunResult>>,
+    runs: Mutex<BTreeMap<RunKey, RunResult>>,
 }
 
 impl Collection {
@@ -73,7 +73,7 @@ impl Collection {
         Ok(new)
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> {
+    fn places(&self) -> impl Iterator<Item = RunKey> {
         let repetitions = self.repetitions;
         let points = 0..self.experiment.points.len();
         points.flat_map(move |point| (0..repetitions).map(move |repetition| (point, repetition)))
@@ -88,7 +88,7 @@ impl Collection {
     }
 
     /// What is still to be run, in order.
-    fn missing(&self) -> Vec<Place> {
+    fn missing(&self) -> Vec<RunKey> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         self.places().filter(|place| !runs.contains_key(place)).collect()
     }

@@ -45,16 +45,16 @@ pub struct RunRequest {
     pub view: bool,
 }
 
-/// How far everything is.
+/// The progress of all runs.
 #[derive(Default)]
-struct Far {
+struct RunPosition {
     /// Runs, with parts of those that go on.
     runs: Mutex<f64>,
     /// Virtual time of all runs together, ns.
     virtual_ns: AtomicU64,
 }
 
-impl Progress for Far {
+impl Progress for RunPosition {
     fn advanced(&self, virtual_ns: u64, share: f64) {
         *self.runs.lock().unwrap_or_else(PoisonError::into_inner) += share;
         self.virtual_ns.fetch_add(virtual_ns, Ordering::Relaxed);
@@ -121,7 +121,7 @@ pub fn run(
     let seed = first_seed(experiment, wanted.seed, repetitions)?;
     let output =
         output(experiment, wanted, seed, repetitions).map_err(|error| errors::store(py, &error))?;
-    let (far, stop) = (Far::default(), AtomicBool::new(false));
+    let (far, stop) = (RunPosition::default(), AtomicBool::new(false));
     trouble.clear();
     let tick = |py: Python<'_>| {
         trouble.check(py)?;
@@ -160,8 +160,8 @@ pub fn run(
 /// A point as it is written, and its runs with all that stays in memory.
 pub type PointRuns = (PointResult, Vec<RunResult>);
 
-/// What is there of an experiment that did not come to its end.
-struct Part {
+/// The finished part of an experiment that was stopped or failed.
+struct UnfinishedRuns {
     error: Error,
     points: Vec<PointRuns>,
     finished: usize,
@@ -198,9 +198,9 @@ fn all(
     (experiment, trouble): (&Experiment, &FirstException),
     wanted: &RunRequest,
     output: Option<&Output>,
-    far: &Far,
+    far: &RunPosition,
     stop: &AtomicBool,
-) -> Result<Vec<PointRuns>, Part> {
+) -> Result<Vec<PointRuns>, UnfinishedRuns> {
     let known: &FindFinishedRun<'_> =
         &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
     let seen = trace::TraceOutputs { view: wanted.view, ..trace::TraceOutputs::default() };
@@ -249,7 +249,7 @@ fn all(
     match done {
         Ok(points) => Ok(kept(points)),
         Err(Incomplete { error, points, finished, runs }) => {
-            Err(Part { error, points: kept(points), finished, runs })
+            Err(UnfinishedRuns { error, points: kept(points), finished, runs })
         }
     }
 }

@@ -11,21 +11,21 @@ use toml::Value as Toml;
 /// How deep values may lie in each other.
 const DEPTH_MAX: usize = 32;
 
-/// What is wrong with a value.
-enum Wrong {
+/// Why a value is refused.
+enum ValueFault {
     /// Where it lies (keys, the outermost last), and what it is.
     Ours { path: Vec<String>, class: fn(String) -> PyErr, message: String },
     /// What the value itself has raised.
     Theirs(PyErr),
 }
 
-impl From<PyErr> for Wrong {
+impl From<PyErr> for ValueFault {
     fn from(error: PyErr) -> Self {
         Self::Theirs(error)
     }
 }
 
-impl Wrong {
+impl ValueFault {
     fn new(class: fn(String) -> PyErr, message: impl Into<String>) -> Self {
         Self::Ours { path: Vec::new(), class, message: message.into() }
     }
@@ -64,10 +64,10 @@ pub fn inline(value: &Bound<'_, PyAny>, label: &str) -> PyResult<String> {
 /// # Errors
 /// As of [`inline`].
 pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    sections(value).map_err(Wrong::raised)
+    sections(value).map_err(ValueFault::raised)
 }
 
-fn sections(value: &Bound<'_, PyAny>) -> Result<String, Wrong> {
+fn sections(value: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
     let entries = entries(value.cast::<PyMapping>().map_err(PyErr::from)?)?;
     let (tables, lines): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|(_, item)| item.cast::<PyMapping>().is_ok());
@@ -91,7 +91,10 @@ fn sections(value: &Bound<'_, PyAny>) -> Result<String, Wrong> {
     Ok(text)
 }
 
-fn write_lines(text: &mut String, entries: Vec<(String, Bound<'_, PyAny>)>) -> Result<(), Wrong> {
+fn write_lines(
+    text: &mut String,
+    entries: Vec<(String, Bound<'_, PyAny>)>,
+) -> Result<(), ValueFault> {
     for (key, item) in entries {
         let value = nested(&item, 1).map_err(|wrong| wrong.behind(&key))?;
         text.extend([&key, " = ", &value, "\n"]);
@@ -112,10 +115,10 @@ fn entries<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Vec<(String, Bound<
     Ok(all)
 }
 
-fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, Wrong> {
+fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> {
     if depth > DEPTH_MAX {
         let message = "values lie too deep in each other, or in themselves";
-        return Err(Wrong::new(PyValueError::new_err, message));
+        return Err(ValueFault::new(PyValueError::new_err, message));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Toml::String(text.extract()?).to_string());
@@ -136,12 +139,15 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, Wrong> {
             Ok(format!("{key} = {value}"))
         };
         let items = entries(mapping)?.into_iter().map(each);
-        return Ok(format!("{{ {} }}", items.collect::<Result<Vec<String>, Wrong>>()?.join(", ")));
+        return Ok(format!(
+            "{{ {} }}",
+            items.collect::<Result<Vec<String>, ValueFault>>()?.join(", ")
+        ));
     }
     let is_bytes = value.cast::<PyBytes>().is_ok() || value.cast::<PyByteArray>().is_ok();
     if !is_bytes && let Ok(sequence) = value.cast::<PySequence>() {
         let items = sequence.try_iter()?.map(|item| nested(&item?, depth + 1));
-        return Ok(format!("[{}]", items.collect::<Result<Vec<String>, Wrong>>()?.join(", ")));
+        return Ok(format!("[{}]", items.collect::<Result<Vec<String>, ValueFault>>()?.join(", ")));
     }
     // Arrays of numpy and what is like them, which are no sequences to Python.
     if value.hasattr("__array__")? && value.hasattr("tolist")? {
@@ -161,21 +167,21 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, Wrong> {
     let message = format!(
         "a {kind} is no value of an experiment: use text, numbers, booleans, lists and dicts"
     );
-    Err(Wrong::new(PyTypeError::new_err, message))
+    Err(ValueFault::new(PyTypeError::new_err, message))
 }
 
-fn whole(number: &Bound<'_, PyAny>) -> Result<String, Wrong> {
+fn whole(number: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
     let too_large = |_| {
         let message = "a whole number of an experiment has 64 bits, with its sign";
-        Wrong::new(PyOverflowError::new_err, message)
+        ValueFault::new(PyOverflowError::new_err, message)
     };
     number.extract::<i64>().map(|number| number.to_string()).map_err(too_large)
 }
 
-fn decimal(number: f64) -> Result<String, Wrong> {
+fn decimal(number: f64) -> Result<String, ValueFault> {
     if !number.is_finite() {
         let message = format!("{number} is no value of an experiment: a number is finite there");
-        return Err(Wrong::new(PyValueError::new_err, message));
+        return Err(ValueFault::new(PyValueError::new_err, message));
     }
     Ok(Toml::Float(number).to_string())
 }
