@@ -1,7 +1,7 @@
-//! A bump in the wire: what comes in by one of two ports leaves by the other, through its qdisc
+//! A bump in the wire: packets received on one of two ports leave by the other, through its qdisc
 //! (`br_forward`). No address, no route, no socket: link-layer headers stay as they are.
 //!
-//! It is driven by the verbs of a [`Host`](super::Host), under the same law, which stands in the
+//! It is driven by the same calls as a [`Host`](super::Host), under the same law, which is in the
 //! documentation of the crate.
 
 use super::port::{HostPort, PortConfig, SpareCutting};
@@ -21,9 +21,9 @@ pub struct Bridge {
     /// The port whose turn it is to send.
     turn: usize,
     spare: SpareCutting,
-    /// What has been dropped on its way out of each port and not yet been told.
+    /// Packets dropped on their way out of each port and not yet reported.
     dropped: [Vec<(Reason, Packet)>; 2],
-    /// Whose drop was told last.
+    /// The port whose drop was reported last.
     told: Port,
     now: Instant,
     busy: bool,
@@ -51,8 +51,8 @@ impl Bridge {
         &self.ports[usize::from(port.0)]
     }
 
-    /// A packet has arrived on `port`. [`Rx::Forward`] past a queue that may be passed by; else it has
-    /// been queued at the other port or dropped, which [`poll`](Self::poll) tells.
+    /// A packet has arrived on `port`. [`Rx::Forward`] if it may bypass the queue; else it has
+    /// been queued at the other port or dropped, which [`poll`](Self::poll) reports.
     ///
     /// # Panics
     /// Time ran backwards, or went on before [`Poll::Idle`].
@@ -92,8 +92,8 @@ impl Bridge {
         self.ports[usize::from(port.0)].room.give();
     }
 
-    /// Says the next thing that there is to say; a packet is written to `place`. To be called until
-    /// it says [`Poll::Idle`], which names when a queue wants to be asked again.
+    /// Returns the next output; a packet is written to `place`. To be called until it returns
+    /// [`Poll::Idle`], with the time at which a queue wants to be polled again.
     pub fn poll(&mut self, now: Instant, place: &mut Packet) -> Poll {
         self.come_to(now);
         for _ in 0..self.ports.len() {
@@ -118,12 +118,12 @@ impl Bridge {
         Poll::Idle(wakes.min().unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// The port by which the packet was to leave that [`poll`](Self::poll) has told dropped last.
+    /// The output port of the drop that [`poll`](Self::poll) has reported last.
     pub fn dropped_at(&self) -> Port {
         self.told
     }
 
-    /// Has `change` done to the qdisc by which `port` sends; what it drops is told by
+    /// Applies `change` to the qdisc by which `port` sends; its drops are reported by
     /// [`poll`](Self::poll).
     pub fn change<T>(
         &mut self,
@@ -136,8 +136,8 @@ impl Bridge {
         change(self.ports[usize::from(port.0)].qdisc_mut(), &mut cx)
     }
 
-    /// Takes a port down for good: all that waits to leave by it is dropped, by [`Reason::LinkDown`]
-    /// or as purged, and so is what comes later.
+    /// Takes a port down for good: packets that wait to leave by it are dropped, by [`Reason::LinkDown`]
+    /// or as purged, and so are later ones.
     pub fn take_down(&mut self, now: Instant, port: Port) {
         self.begin(now);
         let mut cx = Cx { now, dropped: &mut self.dropped[usize::from(port.0)] };
@@ -168,7 +168,7 @@ fn opposite(port: Port) -> Port {
 }
 
 /// Whether a packet, or a segment of it, is too long for a device (`is_skb_forwardable`; the kernel
-/// looks at no segments, and leaves those that are too long to the device).
+/// does not check segments, and leaves those that are too long to the device).
 fn is_longer_than(packet: &Packet, mtu: u32) -> bool {
     let longest = mtu + packet.link.len() + VLAN_HLEN;
     let len = match u32::from(packet.meta.gso_size) {

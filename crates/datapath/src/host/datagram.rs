@@ -1,4 +1,4 @@
-//! UDP sockets that talk to one peer, and what the network complains about
+//! Connected UDP sockets, and ICMP errors
 //! (`__ip4_datagram_connect`, `__udp4_lib_err`).
 
 use super::Host;
@@ -13,14 +13,14 @@ use crate::tcp::{Ends, IcmpError, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An error, as a socket with `IP_RECVERR` is told of it (`struct sock_extended_err`).
+/// An error, as reported to a socket with `IP_RECVERR` (`struct sock_extended_err`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatagramError {
     /// What it means.
     pub error: NetworkError,
-    /// The ICMP message; `None` if this host says so itself (`SO_EE_ORIGIN_LOCAL`).
+    /// The ICMP message; `None` for an error of this host itself (`SO_EE_ORIGIN_LOCAL`).
     pub icmp: Option<IcmpError>,
-    /// Of `MessageSize`: what the path takes, bytes; else 0 (`ee_info`).
+    /// For `MessageSize`: the path MTU, bytes; else 0 (`ee_info`).
     pub info: u32,
     /// Who sent it (`SO_EE_OFFENDER`).
     pub offender: IpAddr,
@@ -30,7 +30,7 @@ pub struct DatagramError {
     pub payload: Body,
 }
 
-/// Errors that wait for their reader at most.
+/// The maximum number of errors that wait for their reader.
 const MAX_ERRORS: usize = 128;
 
 impl UdpSocket {
@@ -61,8 +61,8 @@ impl UdpSocket {
         has_room
     }
 
-    /// Takes the first of the errors that wait. The error that is told without them is that of the next ICMP message, and
-    /// over with the last (`sock_dequeue_err_skb`).
+    /// Takes the first of the waiting errors. The socket error is then that of the next ICMP message, or
+    /// none after the last (`sock_dequeue_err_skb`).
     fn take_queued_error(&mut self) -> Option<DatagramError> {
         let told = self.errors.pop_front()?;
         let next = self.errors.front().filter(|next| next.icmp.is_some());
@@ -93,7 +93,7 @@ impl Host {
         })
     }
 
-    /// Connects a UDP socket: it hears only of `remote` from now on, and gets the address of the
+    /// Connects a UDP socket: it receives only from `remote` from now on, and gets the source address of the
     /// route.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ impl Host {
         self.udp_rebind(id, local)
     }
 
-    /// Undoes `connect` of a socket that has not asked for its port: it has none any more, and nobody hears it. What waits
-    /// to be read stays.
+    /// Undoes `connect` of a socket that was not bound explicitly: it has no port any more, and receives nothing.
+    /// Datagrams not yet read stay.
     ///
     /// # Errors
     /// It is not an open UDP socket.
@@ -190,7 +190,7 @@ impl Host {
         }
     }
 
-    /// The error that waits to be told (`sock_error`).
+    /// The pending error (`sock_error`).
     ///
     /// # Errors
     /// It is not an open UDP socket.
@@ -213,7 +213,7 @@ impl Host {
         }
     }
 
-    /// An error, or ICMP errors, wait to be told.
+    /// Whether there is a pending error, or ICMP errors wait.
     ///
     /// # Errors
     /// It is not an open UDP socket.
@@ -254,7 +254,7 @@ impl Host {
         if socket.wants_errors(icmp.ipv6) {
             let info = if error == NetworkError::MessageSize { icmp.mtu } else { 0 };
             let icmp = Some(icmp);
-            // The socket's error is told even if there is no room for more.
+            // The socket's error is reported even if the queue is full.
             socket.queue_error(DatagramError { error, icmp, info, offender, remote, payload });
         } else if !hard || socket.peer.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! What a driver may do: hand in packets, poll, and come back in time. Credit is in [`super::room`].
+//! The calls of a driver: hand in packets, poll, and come back in time. Credit is in [`super::room`].
 
 use super::{Host, Socket};
 use crate::node::{Poll, Port, Rx};
@@ -9,12 +9,12 @@ use crate::units::Instant;
 use core::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
-/// So often in a row a host may want to do something at once and then have nothing to send.
+/// How often in a row a host may want to be called at once and then have nothing to send.
 const EMPTY_TURNS: u32 = 10_000;
 
 impl Host {
-    /// A packet has arrived on `port`. It is read and edited where it lies: [`Rx`] says whether it
-    /// goes on from there. What else follows comes out of [`poll`](Self::poll).
+    /// A packet has arrived on `port`. It is read and edited in place: [`Rx`] says whether the driver is to
+    /// forward it from there. Everything else comes out of [`poll`](Self::poll).
     ///
     /// # Panics
     /// Time ran backwards, or went on before [`Poll::Idle`].
@@ -24,7 +24,7 @@ impl Host {
         let rx = self.link_receive(now, port, packet);
         if rx == Rx::Taken {
             self.busy = true;
-            // What stays in the place is of no use, and its frame is not to be held by it.
+            // The old contents of the place must not keep their frame.
             if packet.body.frame.is_some() {
                 packet.body.frame = None;
             }
@@ -32,8 +32,8 @@ impl Host {
         rx
     }
 
-    /// Sends by `port` what somebody else has made, as a packet socket does: into its queue, or past it.
-    /// What is dropped comes out of [`poll`](Self::poll).
+    /// Sends a packet made outside of the host by `port`, as a packet socket does: into its queue, or past it.
+    /// Drops come out of [`poll`](Self::poll).
     ///
     /// # Panics
     /// Time ran backwards, or went on before [`Poll::Idle`].
@@ -42,8 +42,8 @@ impl Host {
         let _is_told_by_poll = self.transmit(now, port.0, &mut packet);
     }
 
-    /// Does what is due, and says the next thing that there is to say. A packet is written to
-    /// `place`, which holds nothing of use otherwise. To be called until it says [`Poll::Idle`].
+    /// Does what is due, and returns the next output. A packet is written to
+    /// `place`, whose contents are meaningless otherwise. To be called until it returns [`Poll::Idle`].
     ///
     /// # Panics
     /// Time ran backwards, or went on before [`Poll::Idle`]; or the host is in an endless loop, which
@@ -76,9 +76,9 @@ impl Host {
         }
     }
 
-    /// The time of [`Poll::Idle`], if [`poll`](Self::poll) would say nothing else and do nothing; `None` if it has to
-    /// be called to know. Needs no place for a packet, and is short: most hosts have nothing (more) to say most times
-    /// that they are asked.
+    /// The time of [`Poll::Idle`], if [`poll`](Self::poll) would return nothing else and do nothing; `None` if it must
+    /// be called to find out. Needs no place for a packet, and is short, because most calls find a host with no (more)
+    /// output.
     ///
     /// # Panics
     /// As [`poll`](Self::poll).
@@ -101,21 +101,21 @@ impl Host {
         self.now
     }
 
-    /// The time that [`Poll::Idle`] told, for a driver that has not kept it; `None` for never. O(1).
+    /// The time of the latest [`Poll::Idle`], for a driver that has not kept it; `None` for never. O(1).
     pub fn wake_at(&self) -> Option<Instant> {
         let at = self.next_timer();
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 
-    /// An input comes at `now`.
+    /// Begins an input at `now`.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) {
         self.come_to(now);
         self.busy = true;
     }
 
-    /// A system call comes at `now`, by which time packets may have left: sockets have their memory
-    /// back, and the numbers of sockets whose last packets those were are free.
+    /// Begins a system call at `now`, by which time packets may have left: sockets get their memory
+    /// back, and the numbers of closed sockets whose last packets have left are free.
     #[inline]
     pub(super) fn begin_syscall(&mut self, now: Instant) {
         self.begin(now);
@@ -196,7 +196,7 @@ impl Host {
         None
     }
 
-    /// What there is to say besides packets to send.
+    /// The next output other than a packet to send.
     #[inline]
     fn tell(&mut self, now: Instant, place: &mut Packet) -> Poll {
         if !self.out.dropped.is_empty() {
@@ -222,7 +222,7 @@ impl Host {
         Poll::Event(Box::new(event))
     }
 
-    /// Asks when routes, fragments and neighbours want upkeep.
+    /// Finds out when routes, fragments and neighbours need upkeep.
     #[inline(never)]
     fn ask_for_upkeep(&mut self) {
         let fragments = self.reassembly.as_ref().and_then(|it| it.wake_at());
@@ -246,7 +246,7 @@ impl Host {
         }
     }
 
-    /// Several sockets are due: they have their turns as on the kernel's timer wheel.
+    /// Several sockets are due: they are called in the order of the kernel's timer wheel.
     #[cold]
     fn run_timers_in_turn(&mut self, now: Instant, first: u32) {
         let mut due = vec![first];

@@ -31,7 +31,7 @@ impl Host {
     }
 
     /// Cuts a packet, or each segment of a super-packet, into fragments and sends those
-    /// (`ip_do_fragment`). What follows a fragment that the queue has dropped is not sent.
+    /// (`ip_do_fragment`). After a fragment that the queue has dropped, no further one is sent.
     #[cold]
     pub(super) fn send_in_fragments(
         &mut self,

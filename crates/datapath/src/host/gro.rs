@@ -1,8 +1,8 @@
-//! Generic receive offload at a port: what arrives between two interrupts is taken in at once, and
-//! neighbouring segments of a connection as one (`napi_poll`, `dev_gro_receive`).
+//! Generic receive offload at a port: packets that arrive between two interrupts are received at once, and
+//! adjacent segments of a connection as one (`napi_poll`, `dev_gro_receive`).
 //!
-//! An interrupt comes `rx_usecs` after the first packet that waits, and a nanosecond later at least,
-//! so that what arrives at one moment is one batch.
+//! An interrupt comes `rx_usecs` after the first waiting packet, and at least a nanosecond later,
+//! so that packets of one moment are one batch.
 
 use super::Host;
 use super::payloads::Payloads;
@@ -16,10 +16,10 @@ const MAX_HELD: usize = 64;
 /// How long after the arrivals of a moment an interrupt is served at the earliest.
 const INTERRUPT_AFTER: Duration = Duration::from_nanos(1);
 
-/// What waits for the next interrupt of a port.
+/// Packets that wait for the next interrupt of a port.
 #[derive(Debug)]
 pub(super) struct RxRing {
-    /// The first of these hold a packet that waits; what lies in the others is of no use.
+    /// The first of these hold waiting packets; the others are unused.
     places: Vec<Packet>,
     waiting: usize,
     /// When it comes; `FAR_FUTURE` if nothing waits.
@@ -91,9 +91,9 @@ impl Host {
         }
     }
 
-    /// What goes on does so by `poll`, whose turn it is.
+    /// Forwarded packets leave by `poll`, which is running.
     fn go_up(&mut self, now: Instant, port: Port, packet: &mut Packet) {
-        // What is joined here is held by its packet alone, and a device's frame by its pool as well.
+        // A frame of merged bytes is held by its packet alone, a device's frame by its pool as well.
         if let Some(frame) = &packet.body.frame
             && frame.holders() == 1
             && let Some(payloads) = &mut self.payloads

@@ -233,7 +233,7 @@ impl Host {
         self.icmp_report(now, Report { v4: (11, 1), v6: (3, 1), rest: 0 }, about);
     }
 
-    /// Nobody takes its protocol; IPv6 says where that stands (RFC 4443 section 3.4).
+    /// Its protocol is not supported; IPv6 reports the position of that field (RFC 4443 section 3.4).
     pub(super) fn icmp_protocol_unreachable(&mut self, now: Instant, at: u32, about: &Packet) {
         let rest = if matches!(about.network, Network::Ipv6(_)) { at } else { 0 };
         self.icmp_report(now, Report { v4: (3, 2), v6: (4, 1), rest }, about);
@@ -258,13 +258,13 @@ impl Host {
         self.icmp_report(now, Report { v4: (3, 0), v6: (1, 0), rest: 0 }, about);
     }
 
-    /// A route says `unreachable` (`EHOSTUNREACH` in `ip_error`); IPv6 has one code for all that have no way
-    /// on (`ip6_pkt_drop`).
+    /// A route says `unreachable` (`EHOSTUNREACH` in `ip_error`); IPv6 has one code for all packets without a
+    /// route (`ip6_pkt_drop`).
     pub(super) fn icmp_route_unreachable(&mut self, now: Instant, about: &Packet) {
         self.icmp_report(now, Report { v4: (3, 1), v6: (1, 0), rest: 0 }, about);
     }
 
-    /// Nobody answers for the next hop (`arp_error_report`, `ndisc_error_report`).
+    /// The next hop does not answer (`arp_error_report`, `ndisc_error_report`).
     pub(super) fn icmp_host_unreachable(&mut self, now: Instant, about: &Packet) {
         self.icmp_report(now, Report { v4: (3, 1), v6: (1, 3), rest: 0 }, about);
     }
@@ -288,7 +288,7 @@ impl Host {
         self.icmp_report(now, Report { v4: (3, 4), v6: (2, 0), rest: mtu }, about);
     }
 
-    /// Whether an IPv4 address is everybody's on some network that this host has an address of.
+    /// Whether an IPv4 address is the broadcast address of a network in which this host has an address.
     pub(super) fn is_for_all(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };
         let mut own = self.ports.iter().flat_map(|port| &port.config.addresses);
@@ -300,9 +300,9 @@ impl Host {
             })
     }
 
-    /// Sends an error about a packet to whoever sent it, unless RFC 1122 section 3.2.2 forbids
-    /// it: never about an error, about a fragment other than the first, or about what went to everybody. It comes
-    /// from the address that the packet was for, if that is ours (`__icmp_send`, `icmp6_send`).
+    /// Sends an error about a packet to its sender, unless RFC 1122 section 3.2.2 forbids
+    /// it: never about an error, a fragment other than the first, or a broadcast. Its source
+    /// is the packet's destination, if that is ours (`__icmp_send`, `icmp6_send`).
     fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
         let Some(remote) = about.network.src() else { return };
         let kind = if remote.is_ipv4() { report.v4 } else { report.v6 };

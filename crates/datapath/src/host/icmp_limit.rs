@@ -24,7 +24,7 @@ pub struct IcmpLimits {
     pub ratemask_v6: u128,
 }
 
-/// What has been sent of late.
+/// Token buckets for errors sent.
 #[derive(Debug)]
 pub(super) struct Limiter {
     pub limits: IcmpLimits,
@@ -91,13 +91,13 @@ impl Limiter {
         if !self.allow_to_all(now) || !self.allow_to(now, timeout, to) {
             return false;
         }
-        // How much is left is nobody's to find out (CVE-2020-25705).
+        // Nobody must be able to find out how much is left (CVE-2020-25705).
         self.credit -= self.rng.below(3) as i64;
         true
     }
 
-    /// `icmp_global_allow()`, since Linux 6.12: as long as something is left nothing is added, so that what
-    /// comes between makes no difference; where nothing is, what came since goes on top.
+    /// `icmp_global_allow()`, since Linux 6.12: tokens are added only once the bucket is empty, then all of
+    /// the time since the last refill.
     fn allow_to_all(&mut self, now: Instant) -> bool {
         if self.credit > 0 {
             return true;

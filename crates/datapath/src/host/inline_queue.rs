@@ -1,9 +1,9 @@
-//! A queue that holds one thing as a rule.
+//! A queue that usually holds one item.
 
 use std::collections::VecDeque;
 
-/// First in, first out. The first lies here, so that it comes to the caches with what holds the queue; only those behind
-/// it have memory of their own.
+/// First in, first out. The first item is stored inline, so that it is cached with the struct around the queue; only
+/// further ones are allocated.
 #[derive(Debug)]
 pub(super) struct InlineQueue<T> {
     first: Option<T>,
@@ -18,7 +18,7 @@ impl<T> Default for InlineQueue<T> {
 }
 
 impl<T> InlineQueue<T> {
-    /// Nothing waits.
+    /// True if it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()

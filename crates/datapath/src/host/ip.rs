@@ -89,7 +89,7 @@ impl Host {
         self.look_up(now, packet, iif)
     }
 
-    /// The way that is remembered for `dst`, or chosen from those that are: the same that a look-up
+    /// The cached route for `dst`, or the choice among its cached next hops: the same that a look-up
     /// would give for `packet`.
     #[inline]
     fn recall(
@@ -157,7 +157,7 @@ impl Host {
         let decision = self.fib.forward(now, &key, || flow_of(packet, &key));
         let way = decision.into();
         if let Some(layer) = &mut self.neighbours {
-            // Answers that are remembered do not tell the gateway.
+            // Cached answers do not include the gateway.
             layer.gateway = match decision {
                 Decision::Forward(hop) => hop.gateway,
                 Decision::Local
@@ -172,7 +172,7 @@ impl Host {
         Some(way)
     }
 
-    /// What stands for a flow label where a socket's packet looks for its way: not the label that it
+    /// The flow label for the route look-up of a socket's packet: not the label that it
     /// will carry, but, since 7.x, the socket's hash, which IPv6's policy 0 hashes.
     fn label_of_socket(&self, packet: &Packet) -> u32 {
         let Some(Socket::Tcp(TcpSocket::Connection(socket))) = self.sockets.get(packet.meta.owner)
@@ -183,7 +183,7 @@ impl Host {
         if chooses { packet.meta.hash } else { 0 }
     }
 
-    /// What the policers of a port say, one after the other, until one of them decides
+    /// Runs the policers of a port one after the other, until one of them decides
     /// (`tc filter … ingress … action police`).
     fn admit(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
         for (at, police) in &mut self.ingress {
@@ -249,7 +249,7 @@ impl Host {
             let follows = self.busy || self.upkeep_changed || self.out.may_tell();
             return if follows { Rx::Taken } else { Rx::Queued };
         }
-        // What has been said before, or may still be, comes first.
+        // Outputs that are already waiting, or may follow, come first.
         if self.busy || self.upkeep_changed {
             self.out.direct.push_from(Port(index), place);
             return Rx::Taken;
@@ -277,7 +277,7 @@ impl Host {
         self.drop_packet(Reason::PacketTooBig, packet);
     }
 
-    /// No way on: say so where the route demands it, and drop.
+    /// No route: sends an error where the route demands it, and drops the packet.
     fn refuse(&mut self, now: Instant, decision: Decision, packet: Packet) {
         match decision {
             Decision::Blackhole => {}
@@ -404,8 +404,8 @@ impl Host {
         verdict
     }
 
-    /// A packet from this host to itself waits for its turn (`loopback_xmit`, `netif_rx`): the
-    /// socket that sends it is busy sending.
+    /// Queues a packet from this host to itself (`loopback_xmit`, `netif_rx`): the sending socket
+    /// is still in its call.
     fn loop_back(&mut self, packet: Packet) {
         self.out.loop_back(packet);
     }
@@ -421,7 +421,7 @@ impl Host {
     }
 }
 
-/// What the route look-up is asked for a packet (`ip_route_input_noref`,
+/// The key of the route look-up for a packet (`ip_route_input_noref`,
 /// `ip_route_output_flow`); `None` if it is not IP.
 #[inline]
 fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
@@ -448,7 +448,7 @@ fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
     })
 }
 
-/// What a hash may read of a packet that passes through, or of the socket that has made it.
+/// The fields that a multipath hash may read, of a forwarded packet or of the sending socket.
 fn flow_of(packet: &Packet, key: &RouteKey) -> HashInput {
     match key.iif {
         Some(_) => packet_flow(packet).unwrap_or_else(|| HashInput::from(key)),

@@ -237,7 +237,7 @@ impl Host {
         self.listener_at(both).filter(|listener| !listener.v6_only).map(|_| both)
     }
 
-    /// What a listener tells a connection of its own in the handshake.
+    /// The listener's decisions for one of its connections in the handshake.
     #[inline(never)]
     pub(super) fn gate_of(&self, listener: u32, socket: &ConnectionSocket) -> Gate {
         let Some(state) = self.listener_at(listener) else { return Gate::default() };
@@ -270,7 +270,7 @@ impl Host {
         state.fast_open.unfinished = state.fast_open.unfinished.saturating_sub(1);
     }
 
-    /// It has failed. Whose connection was accepted already goes on counting for a while: a simple defence against
+    /// It has failed. A connection that was already accepted keeps counting for a while: a simple defence against
     /// spoofed SYNs with stolen cookies.
     pub(super) fn fast_open_failed(&mut self, now: Instant, id: u32, listener: u32) {
         let accepted = match self.sockets.get(id) {
@@ -323,7 +323,7 @@ impl Host {
         }
     }
 
-    /// A listener's books are those of its connections: how many are in the handshake, which wait to
+    /// Checks a listener's counts against its connections: how many are in the handshake, and which wait to
     /// be accepted (`reqsk_queue_len`, `sk_ack_backlog`).
     pub(super) fn check_listener(&self, id: u32) {
         if !cfg!(debug_assertions) || self.sockets.numbers() > MOST_CHECKED {

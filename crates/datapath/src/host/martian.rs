@@ -1,5 +1,5 @@
 //! Martians: packets with addresses that nothing on a wire may have (RFC 1812 section 5.3.7;
-//! `ip_route_input_slow`, `ip6_rcv_core`, `ip6_forward`). Nobody is told of them.
+//! `ip_route_input_slow`, `ip6_rcv_core`, `ip6_forward`). They cause no ICMP error.
 
 use super::Host;
 use crate::fib::{Decision, RouteKey};
@@ -8,7 +8,7 @@ use crate::reason::Reason;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Host {
-    /// Why a packet that came in from a wire goes no further, if its addresses say so. Counted where
+    /// Why a packet from a wire is dropped because of its addresses, if it is. Counted where
     /// the kernel does.
     pub(super) fn martian(&mut self, packet: &Packet) -> Option<Reason> {
         match &packet.network {
@@ -23,7 +23,7 @@ impl Host {
             return Some(Reason::InvalidSource);
         }
         if dst.is_broadcast() || src.is_unspecified() && dst.is_unspecified() {
-            // Who has no address yet asks for one.
+            // A host without an address asks for one (DHCP).
             return None;
         }
         if src.is_unspecified() {

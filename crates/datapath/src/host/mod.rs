@@ -97,7 +97,7 @@ pub struct Host {
     completes_at: Instant,
     /// When routes, fragments or neighbours want upkeep.
     upkeep_at: Instant,
-    /// The port by which the rest of a chain is to be sent.
+    /// The port by which the rest of a chain is being sent.
     chain: Option<Port>,
     /// The connection that was called last: the next segment is likely for it.
     lent_last: u32,
@@ -107,7 +107,7 @@ pub struct Host {
     ports_version: u32,
     /// Something has come in since it was last polled until idle.
     busy: bool,
-    /// `upkeep_at` may be another since it was asked for.
+    /// `upkeep_at` may have changed since it was computed.
     upkeep_changed: bool,
     /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
     pub forwarding: bool,
@@ -120,9 +120,9 @@ pub struct Host {
     /// TCP; made at first use, and out of its place while a connection is being called.
     tcp: Option<Box<tcp::TcpStack>>,
     ports: Vec<HostPort>,
-    /// What `poll` is going to hand out.
+    /// Outputs that wait for `poll`.
     out: Outbox,
-    /// Who is at the other end of Ethernet ports; none in the simulated world.
+    /// Neighbours at Ethernet ports; none in the simulated world.
     neighbours: Option<Box<neighbour::NeighbourLayer>>,
     /// What a connection has just learnt about its path: to whom, packet size, when.
     learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
@@ -133,7 +133,7 @@ pub struct Host {
     ingress: Box<[(Port, Police)]>,
     /// Network-layer counters.
     pub stats: IpStats,
-    /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
+    /// When queues that delay packets want to be polled again (`qdisc_watchdog`).
     port_timers: LazyTimers,
     /// When sockets want to be called.
     pub socket_timers: LazyTimers,
@@ -303,13 +303,13 @@ impl Host {
         self.fib.lookup(&crate::fib::RouteKey::to(dst))
     }
 
-    /// Whether what is sent to `remote` goes by a router, which `SO_DONTROUTE` forbids. IPv6 does not heed it.
+    /// Whether packets to `remote` go by a router, which `SO_DONTROUTE` forbids. IPv6 ignores it.
     pub(crate) fn goes_by_gateway(&self, remote: IpAddr) -> bool {
         let gateway = |hop: Hop| hop.gateway.is_some();
         remote.is_ipv4() && matches!(self.route_to(remote), Decision::Forward(hop) if gateway(hop))
     }
 
-    /// The number of the interface that what is sent to `remote` leaves by (`ifindex`): 1 is `lo`, then come the ports.
+    /// The number of the interface by which packets to `remote` leave (`ifindex`): 1 is `lo`, then come the ports.
     pub(crate) fn interface_towards(&self, remote: IpAddr) -> u32 {
         match self.route_to(remote) {
             Decision::Forward(hop) => u32::from(hop.port) + 2,
@@ -326,13 +326,13 @@ impl Host {
         (1..self.ports.len() as u32 + 2).contains(&index)
     }
 
-    /// The source of what is sent to `remote` from a socket without an address (see
+    /// The source of packets to `remote` from a socket without an address (see
     /// [`Fib::source`]).
     pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
         self.fib.source(&crate::fib::RouteKey::to(remote), own_addresses(&self.ports))
     }
 
-    /// Says that a socket has become ready for something.
+    /// Notes that a socket has become ready for something.
     fn notify(&mut self, socket: u32, bits: u8) {
         self.busy = true;
         let socket = self.sockets.id(socket);

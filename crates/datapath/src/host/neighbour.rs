@@ -11,19 +11,19 @@ use crate::reason::Reason;
 use crate::units::Instant;
 use core::net::IpAddr;
 
-/// The neighbour layer of a host, and what it has to know of the packet in hand.
+/// The neighbour layer of a host, and its state for the current packet.
 #[derive(Debug)]
 pub(super) struct NeighbourLayer {
     pub table: Neighbours,
     /// The gateway that the latest route look-up has found.
     pub gateway: Option<IpAddr>,
-    /// What is for this host itself is for somebody else to take (the kernel, whose addresses they are).
+    /// Packets for this host itself are left to another stack (the kernel, whose addresses they are).
     pub local_elsewhere: bool,
 }
 
 impl Host {
-    /// From now on next hops are asked for their Ethernet addresses. With `local_elsewhere` what is for
-    /// this host is left alone, and questions for its addresses are not answered: somebody else does both.
+    /// From now on next hops are resolved to Ethernet addresses. With `local_elsewhere` packets for
+    /// this host are ignored, and solicitations for its addresses are not answered: another stack does both.
     pub fn enable_neighbours(&mut self, mut table: Neighbours, local_elsewhere: bool) {
         table.set_answers(!local_elsewhere);
         self.neighbours = Some(Box::new(NeighbourLayer { table, gateway: None, local_elsewhere }));
@@ -36,7 +36,7 @@ impl Host {
         self.neighbours.as_ref().map(|layer| &layer.table)
     }
 
-    /// Has `change` done to the neighbours; what follows comes out of `poll`.
+    /// Applies `change` to the neighbours; the consequences come out of `poll`.
     pub fn change_neighbours<R>(
         &mut self,
         now: Instant,
@@ -61,8 +61,8 @@ impl Host {
         self.change_neighbours(now, |table| table.set_link(port.0, link));
     }
 
-    /// Completes the link-layer header of a packet that leaves by port `index`; false if it was taken,
-    /// because its next hop has to be asked first.
+    /// Completes the link-layer header of a packet that leaves by port `index`; false if it was kept,
+    /// because its next hop has to be resolved first.
     #[inline]
     pub(super) fn resolve(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         if self.neighbours.is_some() {

@@ -1,4 +1,4 @@
-//! What a host has to say: the packets, drops and news that `poll` is going to hand out.
+//! The outputs of a host: packets, drops and events that `poll` is going to return.
 
 use super::inline_queue::InlineQueue;
 use super::port::SpareCutting;
@@ -11,22 +11,22 @@ use std::collections::VecDeque;
 /// Everything that waits for `poll`. It is empty whenever a host is idle.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Packets that need not wait: for the wire of a port, past its empty queue.
+    /// Packets that bypass the queue: for the wire of a port, past its empty queue.
     pub direct: Direct,
     /// Ports that have something to send and credit to send it with.
     pub sending: InlineQueue<u16>,
     pub ready: InlineQueue<SocketReady>,
     /// Where queues and layers put what they drop.
     pub dropped: Vec<(Reason, Packet)>,
-    /// How many of those `poll` has told; 0 if there are none.
+    /// How many of those `poll` has returned; 0 if there are none.
     told: usize,
     /// For the next super-packet that is cut.
     pub spare: SpareCutting,
-    /// What few hosts have to say; made at first use.
+    /// Outputs that few hosts have; made at first use.
     unusual: Option<Box<Unusual>>,
 }
 
-/// What hosts have to say that talk to themselves, or whose connections are traced.
+/// Outputs of hosts that send to themselves, or whose connections are traced.
 #[derive(Debug, Default)]
 struct Unusual {
     /// Packets from the host to itself (`loopback_xmit`).
@@ -107,7 +107,7 @@ impl Outbox {
         }
     }
 
-    /// Nothing waits, in all that most hosts ever have to say.
+    /// True if nothing waits, of the outputs that most hosts have.
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.may_send()
@@ -116,7 +116,7 @@ impl Outbox {
             && self.unusual.is_none()
     }
 
-    /// Something may be to be sent, or to be taken in by the host itself.
+    /// True if there may be something to send, or to be received by the host itself.
     #[inline]
     pub fn may_send(&self) -> bool {
         let unusual = self.unusual.as_ref();
@@ -125,7 +125,7 @@ impl Outbox {
             || unusual.is_some_and(|it| !it.looped_back.is_empty())
     }
 
-    /// There is something to tell that is not sent.
+    /// True if there is an output other than a packet to send.
     #[inline]
     pub fn may_tell(&self) -> bool {
         let unusual = self.unusual.as_ref();
@@ -145,7 +145,7 @@ impl Outbox {
         self.unusual.as_mut()?.looped_back.pop_front()
     }
 
-    /// Events for those who trace connections.
+    /// Events of traced connections.
     pub fn trace(&mut self, events: impl IntoIterator<Item = Event>) {
         self.unusual.get_or_insert_default().events.extend(events);
     }
@@ -155,7 +155,7 @@ impl Outbox {
         self.unusual.as_mut()?.events.pop_front()
     }
 
-    /// The oldest drop that has not been told, of which there is one as long as `dropped` is not empty.
+    /// The oldest drop not yet returned; there is one as long as `dropped` is not empty.
     pub fn next_drop(&mut self) -> (Reason, Packet) {
         let (reason, packet) = &mut self.dropped[self.told];
         let next = (*reason, packet.take());

@@ -1,13 +1,13 @@
-//! Frames for the payloads that a host makes or puts together itself, and how much it copied for
+//! Frames for payloads that a host makes or joins itself, and a count of what it copied for
 //! that.
 
 use super::Host;
 use crate::packet::{Body, FrameRef, Frames, GRO_MAX_SIZE, Joined};
 
-/// So many super-packets may be put together and not yet be read.
+/// How many joined super-packets may wait to be read.
 const MAX_SUPER_PACKETS: usize = 4_096;
 
-/// Frames of a host, and the copies that were made because pieces did not lie side by side.
+/// Frames of a host, and the copies made because pieces were not adjacent in memory.
 #[derive(Debug)]
 pub(super) struct Payloads {
     /// For what GRO puts together.

@@ -11,21 +11,21 @@ use crate::tcp::truesize_of_segments;
 use crate::units::Instant;
 use core::net::IpAddr;
 
-/// What a port is made with.
+/// The configuration of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
     /// Largest network-layer packet in bytes (`dev->mtu`).
     pub mtu: u32,
     /// Its addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The link-layer header of every frame that leaves here: to the far end, of which a link of the
-    /// simulated world has one.
+    /// The link-layer header of every frame that leaves here: to the far end; a simulated link
+    /// has only one.
     pub link: LinkHeader,
     /// Longest queue in packets of the `pfifo` that a port begins with (`txqueuelen`).
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
     pub offloads: Offloads,
-    /// How long an interrupt waits for more packets, in µs (`ethtool -C rx-usecs`). Means something
+    /// How long an interrupt waits for more packets, in µs (`ethtool -C rx-usecs`). Used
     /// with `gro` only.
     pub rx_usecs: u32,
     /// The device gives sockets their memory back at once, as veth does (`skb_orphan`).
@@ -55,13 +55,13 @@ pub struct PortStats {
     pub tx_packets: u64,
     /// Bytes handed to the device.
     pub tx_bytes: u64,
-    /// Packets that came while the interface was down (`noop_enqueue`). What a queue drops stands with the qdisc alone.
+    /// Packets sent while the interface was down (`noop_enqueue`). Drops by a queue are counted by the qdisc alone.
     pub tx_dropped: u64,
 }
 
 /// One interface of a host.
 ///
-/// Ordered by use: a packet that is passed on finds what it needs in the first two cache lines.
+/// Ordered by use: what a forwarded packet needs is in the first two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct HostPort {
@@ -80,12 +80,12 @@ pub struct HostPort {
     pub(super) freed: Option<Charge>,
     /// Packets that never reached the queue: the memory that all ports share had no room.
     pub(super) refused: u64,
-    /// Beside the rest: nothing has to come from memory before it is known where this lies.
+    /// Stored inline: its address is known without loading a pointer.
     qdisc: Sched,
 }
 
-/// A super-packet on its way to a device that wants segments. What the device has no room for
-/// yet waits here, before the queue (`validate_xmit_skb_list`, `gso_skb`).
+/// A super-packet on its way to a device that wants segments. Segments for which the device has no room
+/// yet wait here, in front of the queue (`validate_xmit_skb_list`, `gso_skb`).
 #[derive(Debug, Default)]
 pub(super) struct Cutting {
     packet: Packet,
@@ -349,7 +349,7 @@ impl HostPort {
         !self.room.waiting
     }
 
-    /// In how many segments leaves what has begun to.
+    /// The number of segments of the super-packet that has begun to leave.
     #[inline]
     pub(super) fn segments(&self) -> u32 {
         self.cutting.as_ref().map_or(1, |cutting| cutting.count)

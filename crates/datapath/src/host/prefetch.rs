@@ -1,7 +1,7 @@
 //! Prefetches what a host will need for a packet that is about to arrive.
 //!
-//! In steps, each of which looks only at what the step before has asked for. The packets between two
-//! steps give memory the time to answer. Nothing here changes what is computed.
+//! Prefetching goes in steps, each of which reads only what the step before has prefetched. Memory has
+//! time to respond while other packets are processed in between. Results do not depend on this.
 
 use super::route_cache::{CachedRoute, RouteResult};
 use super::tcp::{ConnectionSocket, TcpSocket};
@@ -13,24 +13,24 @@ use crate::tcp::Connection;
 use core::mem::offset_of;
 use core::ops::Range;
 
-/// What of a host that passes nothing on is about to be needed, in the order of the steps.
+/// The parts of a host (not a router) that are about to be needed, in the order of the steps.
 #[derive(Clone, Copy, Debug)]
 pub enum PrefetchStep<'a> {
     /// The host itself.
     Host,
-    /// The port where something arrives, and by which what answers it leaves as a rule; what all connections share.
+    /// The port of the arrival, by which the answer usually leaves; the state shared by all connections.
     Port(Port),
-    /// What this packet needs of the connection.
+    /// The parts of the connection that this packet needs.
     Connection(&'a Packet),
-    /// What lies behind the connection, and where what answers this packet will be put.
+    /// What the connection points to, and the place for the answer.
     Rest(&'a Packet),
-    /// And behind that.
+    /// What those point to.
     Records,
 }
 
 impl Host {
     /// Prefetches one step of what an arrival will need. Each step has a function of its own, so
-    /// that nothing is asked where it is known which one it is.
+    /// that there is no branch where the step is known at compile time.
     #[inline]
     pub fn prefetch(&self, ahead: PrefetchStep<'_>) {
         match ahead {
@@ -42,8 +42,8 @@ impl Host {
         }
     }
 
-    /// Prefetches for what arrives at a router, which is near itself as its turn is often: the port, and what is
-    /// remembered of where it goes.
+    /// Prefetches for an arrival at a router, which itself is in the caches as it is used often: the port, and the
+    /// cached route.
     #[inline]
     pub fn prefetch_arrival(&self, at: Port, packet: &Packet) {
         if let Some(port) = self.ports.get(usize::from(at.0)) {

@@ -1,4 +1,4 @@
-//! Fragments until they are a packet again (`ip_frag_queue`, `ip6_frag_queue`, `inet_frag_find`).
+//! Reassembly of fragments (`ip_frag_queue`, `ip6_frag_queue`, `inet_frag_find`).
 //!
 //! As in Linux since 4.20: a piece that overlaps others ends the whole packet (RFC 5722, for IPv4
 //! too), an exact duplicate or one within what came in one run is left out, nothing is evicted:
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Limits of one family (`net.ipv4.ipfrag_*`, `net.ipv6.ip6frag_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Memory of all that waits, in bytes, above which nothing new is begun.
+    /// Memory of all waiting fragments, in bytes, above which no new packet is begun.
     pub high_thresh: u32,
     /// Means nothing since Linux 4.17; kept and read back.
     pub low_thresh: u32,
@@ -27,7 +27,7 @@ pub(super) struct Limits {
     pub max_dist: u32,
 }
 
-/// Whose piece a fragment is: addresses, identification, and in IPv4 the protocol.
+/// The key of a packet: addresses, identification, and in IPv4 the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     src: IpAddr,
@@ -80,7 +80,7 @@ pub(super) struct Reassembly {
     pub joined: Joined,
 }
 
-/// What a fragment has led to.
+/// The result of a fragment.
 #[derive(Debug, PartialEq)]
 pub(super) enum FragmentResult {
     /// It waits for the rest.
@@ -93,12 +93,12 @@ pub(super) enum FragmentResult {
     Failed {
         /// Because of an overlap.
         overlap: bool,
-        /// What there was of it.
+        /// The fragments received so far.
         fragments: Vec<Packet>,
     },
 }
 
-/// What a fragment has led to, and what it has cost others.
+/// The result of a fragment, and fragments discarded because of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct FragmentOutcome {
     pub outcome: FragmentResult,
@@ -299,7 +299,7 @@ fn failed(queue: Queue) -> FragmentResult {
     FragmentResult::Failed { overlap: false, fragments: queue.into_packets() }
 }
 
-/// What a queue says to a fragment.
+/// The result of adding a fragment to the queue of its packet.
 enum QueueVerdict {
     Kept,
     Duplicate(Packet),

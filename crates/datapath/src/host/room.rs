@@ -1,8 +1,8 @@
-//! What ports may send: the room in their devices, and whose memory the packets there take.
+//! Credit of ports: the room in their devices, and the owners of the packets there.
 //!
-//! A device gives room back at once or says beforehand when it will ([`Host::credit_at`]). Such a
-//! completion is deferred: the room is there at its time, and whoever looks for it then has it,
-//! without anybody having to come back for it.
+//! A driver gives credit back at once, or says beforehand when it will ([`Host::credit_at`]). Such a
+//! completion is deferred: the credit is valid from its time on, and is found when somebody looks for it,
+//! without another call.
 
 use super::{Host, Socket, Sockets, TcpSocket};
 use crate::node::{Port, SocketReady};
@@ -10,7 +10,7 @@ use crate::packet::{Meta, Packet};
 use crate::units::Instant;
 use std::collections::VecDeque;
 
-/// Whose memory a packet in a device takes, and how much: it gets that back when the packet has
+/// The owner of a packet in a device, and how much memory it is charged: it gets that back when the packet has
 /// left (`skb_orphan`, `sock_wfree`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Charge {
@@ -44,7 +44,7 @@ pub(super) struct TxRing {
     first: Charge,
     /// How many packets the device has room for; below zero once a chain has gone beyond.
     pub credits: i32,
-    /// How many packets have to be told of, behind those that have a deferred completion.
+    /// How many packets need a call of `credit`, behind those that have a deferred completion.
     refused: u32,
     pub up: bool,
     /// Something may wait in the queue.
@@ -58,12 +58,12 @@ pub(super) struct TxRing {
     behind: Option<Box<RingTail>>,
 }
 
-/// What is known of packets in a device behind the first.
+/// The packets in a device behind the first.
 #[derive(Debug, Default)]
 struct RingTail {
-    /// With each, when its room comes by itself, if that has been said.
+    /// Each with the time of its deferred completion, if it has one.
     packets: VecDeque<(Charge, Instant)>,
-    /// Of how many that has been said. They are the first of them.
+    /// How many have a deferred completion. They are the first ones.
     deferred: usize,
 }
 
@@ -146,7 +146,7 @@ impl TxRing {
         self.behind.get_or_insert_default()
     }
 
-    /// Whether the next packet has to be told of because one before it has.
+    /// Whether the next packet needs a call of `credit` because one before it does.
     #[inline]
     fn is_refused(&self) -> bool {
         self.refused > 0
@@ -280,10 +280,10 @@ impl Host {
         left
     }
 
-    /// The same beforehand: the next packet in the device, of which this has not been said, will have
-    /// left at `at`. Nobody has to come back then. False if the node has to be told all the same, by
-    /// [`credit`](Self::credit) at that time: a packet or the socket waits for it, or an earlier one
-    /// has to be told of.
+    /// The same beforehand: the next packet in the device without a deferred completion will have
+    /// left at `at`. No further call is needed then. False if the driver must call
+    /// [`credit`](Self::credit) at that time all the same: a packet or the socket waits for it, or an earlier
+    /// packet needs such a call.
     ///
     /// # Panics
     /// The device holds no such packet, or an earlier one leaves later.

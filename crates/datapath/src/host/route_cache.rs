@@ -1,11 +1,11 @@
-//! Answers of the route look-up, remembered by destination.
+//! A cache of route look-ups, by destination.
 //!
 //! Where nothing but the destination decides about the route (default rules, no TOS routes), it stays
-//! the same for an address until the routes change: so does its next hop, or the ones it has to choose from. Routers ask again for the
-//! same addresses all the time, and a walk through rules and tables costs more than everything
+//! the same for an address until the routes change, and so does its next hop, or the set it has to choose from.
+//! Routers look up the same addresses again and again, and a walk through rules and tables costs more than everything
 //! else they do with a packet. The kernel keeps such answers in sockets and next hops
-//! (`dst_entry`, `rt_cache`). Where a flow has several next hops and always gets the same one, that one is
-//! remembered too: the hash costs as much as the rest of the look-up.
+//! (`dst_entry`, `rt_cache`). If a flow has several next hops and always gets the same one, that one is
+//! cached, too: the hash costs as much as the rest of the look-up.
 
 use crate::fib::{Candidates, Choice, Decision, Fib, RouteKey};
 use crate::packet::{Network, Packet};
@@ -23,7 +23,7 @@ pub(super) enum RouteResult {
     Refused(Decision),
 }
 
-/// What is remembered of a destination.
+/// The cached answer for a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedRoute {
     /// All packets to it go there.
@@ -32,8 +32,8 @@ pub(super) enum CachedRoute {
     Among(Candidates),
 }
 
-/// A table of answers, made at the first look-up after a change. An address may have either place of a
-/// pair, so that few get into each other's way in a table that is not much larger than what it holds.
+/// A table of answers, made at the first look-up after a change. An address may use either place of a
+/// pair (two-way associative), so that there are few conflicts in a table not much larger than its contents.
 #[derive(Debug, Default)]
 pub(super) struct RouteCache {
     pairs: Vec<[Slot; 2]>,
@@ -46,7 +46,7 @@ pub(super) struct RouteCache {
     flows: Vec<(Flow, u16)>,
 }
 
-/// What chooses among next hops by `fib_multipath_hash_policy` 1, of a packet that passes through.
+/// The hashed fields of a forwarded packet by `fib_multipath_hash_policy` 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flow {
     src: u32,
@@ -73,7 +73,7 @@ struct Slot {
     answer: Answer,
 }
 
-/// What is remembered, in a word: a router may remember very many.
+/// A cached answer in one word: a router may have very many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer(u32);
 
@@ -164,7 +164,7 @@ impl RouteCache {
         }
         let dst = dst.to_bits();
         let pair = &self.pairs[self.place(dst)];
-        // Which of the two it is nobody can foretell, so it is no branch.
+        // Which of the two it is cannot be predicted, so there is no branch.
         let found = &pair[usize::from(pair[1].dst == dst)];
         if found.dst == dst { found.answer.read() } else { None }
     }
@@ -215,7 +215,7 @@ impl RouteCache {
         *second = core::mem::replace(first, slot);
     }
 
-    /// A route may be for more addresses than one: how many are asked for turns out later.
+    /// A route may cover many addresses: how many of them are looked up turns out later.
     fn grow_if_crowded(&mut self) {
         let size = self.pairs.len();
         if self.conflicts > 4 * size && size < PAIRS_MAX {

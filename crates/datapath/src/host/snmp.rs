@@ -41,7 +41,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets whose network header was no good, or whose TTL had run out.
+    /// Packets with an invalid network header, or whose TTL had run out.
     in_hdr_errors = "IpInHdrErrors", "Ip6InHdrErrors";
     /// IPv6 packets between addresses between which nothing is routed. IPv4's martians are not counted.
     in_addr_errors = "", "Ip6InAddrErrors";
@@ -51,7 +51,7 @@ counters! {
     in_csum_errors = "IpExtInCsumErrors", "";
     /// Packets too big to be passed on.
     in_too_big = "", "Ip6InTooBigErrors";
-    /// Packets of a protocol that nobody takes.
+    /// Packets of an unsupported protocol.
     in_unknown_protos = "IpInUnknownProtos", "Ip6InUnknownProtos";
     /// Packets that were not whole in time.
     reasm_timeout = "IpReasmTimeout", "Ip6ReasmTimeout";
@@ -71,15 +71,15 @@ counters! {
     frag_creates = "IpFragCreates", "Ip6FragCreates";
     /// ICMP messages that came.
     icmp_in_msgs = "IcmpInMsgs", "Icmp6InMsgs";
-    /// Of those, no good.
+    /// Of those, invalid ones.
     icmp_in_errors = "IcmpInErrors", "Icmp6InErrors";
     /// Of those, with a wrong checksum.
     icmp_in_csum_errors = "IcmpInCsumErrors", "Icmp6InCsumErrors";
     /// Datagrams that applications have read.
     udp_in_datagrams = "UdpInDatagrams", "Udp6InDatagrams";
-    /// Datagrams for ports that nobody has.
+    /// Datagrams for closed ports.
     udp_no_ports = "UdpNoPorts", "Udp6NoPorts";
-    /// Datagrams that were no good, or did not fit.
+    /// Datagrams that were invalid, or did not fit.
     udp_in_errors = "UdpInErrors", "Udp6InErrors";
     /// Datagrams sent.
     udp_out_datagrams = "UdpOutDatagrams", "Udp6OutDatagrams";

@@ -1,4 +1,4 @@
-//! Lazy timers: a heap of (when, what) in which a timer is only ever moved to an earlier place.
+//! Lazy timers: a heap of (time, identifier) in which a timer is only ever moved to an earlier time.
 //!
 //! TCP moves its retransmission timer later with every ACK. A timer that had to be moved in the
 //! heap each time would cost more than the ACK. So an entry stays where it is; when it comes up

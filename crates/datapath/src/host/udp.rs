@@ -48,7 +48,7 @@ pub struct IpcmCookie {
     pub dont_route: bool,
 }
 
-/// With whom a socket may share its address.
+/// How a socket may share its address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UdpSharing {
     /// `IPV6_V6ONLY`: the address of all of IPv6 is none of IPv4.
@@ -88,17 +88,17 @@ pub struct UdpSocket {
     pub mark: u32,
     /// An IPv6 socket without IPv4 (`IPV6_V6ONLY`).
     pub v6_only: bool,
-    /// Its address may be shared with others that say so as well (`SO_REUSEADDR`): the youngest hears what comes.
+    /// Its address may be shared with others that also set this (`SO_REUSEADDR`): the youngest receives datagrams.
     pub reuse_address: bool,
-    /// The same, and those who share it divide what comes by who sends it (`SO_REUSEPORT`).
+    /// The same, and datagrams are distributed among the sharing sockets by their senders (`SO_REUSEPORT`).
     pub reuse_port: bool,
     /// Datagrams of one sender that come together are read together (`UDP_GRO`).
     pub(super) gro: bool,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
     pub receive_drops: u64,
-    /// The only one that it talks to, if it is connected.
+    /// The peer, if it is connected.
     pub(super) peer: Option<SocketAddr>,
-    /// What the network has complained about (`sk_err`).
+    /// The pending error (`sk_err`).
     pub(super) error: Option<NetworkError>,
     /// ICMP errors with `recverr`.
     pub(super) errors: VecDeque<DatagramError>,
