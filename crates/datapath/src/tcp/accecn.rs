@@ -8,7 +8,7 @@
 //!
 //! AE, CWR and ECE are three bits of one number: in the handshake they tell the codepoint that
 //! the SYN or SYN-ACK arrived with (RFC 9768 tables 2 and 3), later they are the ACE field, the
-//! number of CE marks modulo 8. The option tells bytes by codepoint.
+//! number of CE marks modulo 8. The option counts bytes by codepoint.
 
 use super::Connection;
 use super::input::Segment;
@@ -69,7 +69,7 @@ pub(super) fn reflect(ecn: Ecn) -> TcpFlags {
     })
 }
 
-/// The codepoint that a SYN-ACK or its ACK tells; `None` for numbers without a meaning.
+/// The codepoint that a SYN-ACK or its ACK reports; `None` for undefined values.
 fn told(flags: TcpFlags) -> Option<Ecn> {
     let codepoints = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
     codepoints.into_iter().find(|&ecn| reflect(ecn) == TcpFlags(flags.0 & ACE_FLAGS.0))
@@ -210,7 +210,7 @@ impl Connection {
             && self.agrees_to_accurate()
             && ace(seg.tcp.flags) != 0
         {
-            // What the cookie remembers is ECN; of which kind, only Accurate ECN's ACK tells.
+            // The cookie records ECN; of which kind is known only from Accurate ECN's ACK.
             self.enter_accurate(Ecn::NotEct, 1);
             self.accurate_third_ack(seg);
         } else if self.is_accurate() {

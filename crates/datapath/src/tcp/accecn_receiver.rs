@@ -20,7 +20,7 @@ use crate::packet::seq::Seq;
 use crate::packet::{AccEcnOption, Ecn, TcpFlags};
 use crate::units::Instant;
 
-/// A counter is told before it grows by so much (RFC 9768 section 3.2.3.3), bytes.
+/// A counter is reported before it grows by so much (RFC 9768 section 3.2.3.3), bytes.
 const OVERFLOW_STEP: u32 = 1 << 22;
 /// SACK blocks that the option never takes the place of.
 const SACKS_KEPT: usize = 2;
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// What is left of the connection knows nothing of AccECN (`inet_timewait_sock`).
+    /// The TIME-WAIT state does not support AccECN (`inet_timewait_sock`).
     pub(super) fn is_past_accurate(&self) -> bool {
         match self.state {
             State::TimeWait => true,

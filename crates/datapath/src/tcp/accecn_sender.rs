@@ -1,7 +1,7 @@
 //! Accurate ECN, sending side: how many of our packets arrived with CE (RFC 9768 sections 3.2.2.5.2
 //! and 3.2.3.1, appendix A).
 //!
-//! The ACE field tells the number of CE marks modulo 8. When an ACK covers eight segments or more,
+//! The ACE field has the number of CE marks modulo 8. When an ACK covers eight segments or more,
 //! it may have cycled; then bytes of CE, if options tell them, decide, and where they do not, ACKs
 //! are taken to have been lost and every segment to be marked, unless ACKs usually cover so many.
 
@@ -28,7 +28,7 @@ struct Delivered {
     bytes: u32,
     /// Bytes with CE by the peer's options, if they are known for certain.
     ce_bytes: Option<u32>,
-    /// CE marks that the ACE field tells, modulo 8.
+    /// CE marks by the ACE field, modulo 8.
     ace: u32,
     mss: u32,
     /// ACKs usually cover many segments.
@@ -138,7 +138,7 @@ impl Delivered {
                 let estimate = share.div_ceil(u64::from(bytes.max(1))) as u32;
                 most.min(ace + estimate / ACE_VALUES * ACE_VALUES)
             }
-            // Clearly fewer than a cycle would make, and no more than the field tells.
+            // Clearly fewer than a cycle would make, and no more than in the field.
             Some(ce) if ce <= ace * mss && ce < (most * mss) >> 1 => ace,
             None if stretched => ace,
             _ => most,

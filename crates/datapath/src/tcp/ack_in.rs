@@ -68,8 +68,8 @@ impl Connection {
             return AckVerdict::Fine;
         }
         self.settle_queue(seg, event, cx);
-        // Congestion control hears of the feedback before the machine acts on it: DCTCP's estimate
-        // has to be up to date when a reduction asks for its threshold (`tcp_in_ack_event`).
+        // Congestion control gets the feedback before the state machine acts on it: DCTCP's estimate
+        // has to be up to date when a reduction computes its threshold (`tcp_in_ack_event`).
         self.in_ack_event(event, cx);
         let rexmit = self.judge(seg, event, cx);
         self.respond(rexmit, event, cx);
@@ -241,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// Tells a module that wants to know.
+    /// Calls `in_ack_event` of a module that has one.
     #[inline]
     fn in_ack_event(&mut self, event: &mut AckEvent, cx: &mut Cx<'_>) {
         if self.cc.has_in_ack_event(self.snd.una) {
@@ -324,7 +324,7 @@ impl Connection {
     fn latest_view<'a>(&self, view: &'a mut Option<Ack>, now: Instant) -> &'a Ack {
         let view = view.get_or_insert_with(|| self.ack_view(now));
         view.delivered_us = self.rate.delivered_us;
-        // The module itself may have asked for pacing.
+        // The module itself may have enabled pacing.
         view.is_paced = self.is_paced();
         debug_assert_eq!(
             *view,

@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// What lies before `una` is acknowledged.
+    /// Bytes before `una` are acknowledged.
     #[inline]
     pub(super) fn forget_sent(&mut self, una: Seq) {
         if let Some(bytes) = &mut self.bytes {
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// What no record holds any more is thrown away: it lies beyond all that are left.
+    /// Discards bytes that no record covers any more: those beyond all remaining records.
     pub(super) fn forget_pruned(&mut self) {
         if let Some(bytes) = &mut self.bytes {
             let beyond = self.rcv.out_of_order.records().map(|record| record.end_seq);

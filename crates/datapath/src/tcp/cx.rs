@@ -23,7 +23,7 @@ pub trait Egress {
 pub struct XmitResult {
     /// How the queue took it.
     pub verdict: Enqueue,
-    /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
+    /// Its memory has already been given back to the connection (`skb_orphan`); no completion follows.
     pub orphaned: bool,
     /// Memory that its segments take beyond its own, as it was cut on its way (`tcp_gso_segment`).
     pub cut_extra: u32,
@@ -39,7 +39,7 @@ pub struct Cx<'a> {
     pub egress: &'a mut dyn Egress,
     /// The host's counters.
     pub mib: &'a mut Mib,
-    /// The event stream, while somebody listens.
+    /// The event stream, if it is on.
     pub events: Option<&'a mut Vec<Event>>,
     /// Readiness that this call brought about ([`crate::node::SocketReady`] bits).
     pub ready: u8,
@@ -50,7 +50,7 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Tells the event stream.
+    /// Writes to the event stream.
     #[inline]
     pub(super) fn event(&mut self, socket: u32, kind: EventKind) {
         if let Some(events) = &mut self.events {

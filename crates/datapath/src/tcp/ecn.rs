@@ -28,7 +28,7 @@ pub struct EcnState {
     /// What was agreed is Accurate ECN; while we wait for the answer to our SYN: we have asked for
     /// it.
     pub accurate: bool,
-    /// It was agreed by a SYN cookie, and the ACK tells of which kind it is.
+    /// It was negotiated by a SYN cookie, and the ACK shows of which kind it is.
     pub by_cookie: bool,
     /// Packets that came with CE (`received_ce`).
     pub received_ce: u32,

@@ -1,4 +1,4 @@
-//! The receiver of DCTCP (RFC 8257 section 3.2): ECE tells, byte for byte, which data came with CE.
+//! The receiver of DCTCP (RFC 8257 section 3.2): ECE reports, byte for byte, which data came with CE.
 //!
 //! | arriving data | what is done |
 //! |---|---|
@@ -28,7 +28,7 @@ impl Connection {
         let DctcpReceiver { ce: before, prior_rcv_nxt } = self.ecn.dctcp;
         if before != ce {
             let today = self.config.profile.dctcp_ack == DctcpAck::Immediate;
-            // b0c05d0e99: whether an ACK is held back, only the timer knows.
+            // b0c05d0e99: only the timer says whether a delayed ACK is pending.
             if self.ack.timer {
                 self.ecn.demand_cwr = before;
                 self.send_ack_up_to(prior_rcv_nxt, cx);

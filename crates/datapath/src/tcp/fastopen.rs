@@ -37,7 +37,7 @@ pub enum TryExperimental {
     No,
 }
 
-/// What a listener says to a SYN that asks for Fast Open.
+/// The decision of a listener about a SYN that asks for Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It does not take part, or too many are waiting.

@@ -1,4 +1,4 @@
-//! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
+//! TCP_INFO: the state of a connection for programs (`struct tcp_info`, `tcp_get_info`).
 
 use super::cc::{CcInfo, CongestionControl as _};
 use super::state::State;
@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// What of [`info`](Self::info) is looked at often. It lies in a few places, so that it is had sooner.
+    /// The parts of [`info`](Self::info) that are read often. They are in few cache lines, so that this is fast.
     pub fn brief_info(&self) -> BriefInfo {
         BriefInfo {
             unacked: self.rec.packets_out,
@@ -283,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// What the congestion module tells of itself (`TCP_CC_INFO`); `None` if it has nothing to tell.
+    /// The state that the congestion module reports (`TCP_CC_INFO`); `None` if it reports nothing.
     pub fn cc_info(&self, now: Instant) -> Option<CcInfo> {
         self.cc.get_info(&self.ack_view(now))
     }

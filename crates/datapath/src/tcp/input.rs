@@ -88,7 +88,7 @@ impl Connection {
             self.totals.data_segs_in = self.totals.data_segs_in.wrapping_add(seg.segments);
         }
         cx.mib.in_segs += u64::from(seg.segments);
-        // Where timestamps were not agreed on nobody looks at them (`tcp_parse_options`).
+        // Timestamps that were not negotiated are ignored (`tcp_parse_options`).
         let timestamps = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps);
         self.ack.rcv_tsecr = timestamps.and_then(|ts| NonZeroU32::new(ts.echo));
         match self.state {
@@ -264,7 +264,7 @@ impl Connection {
         if !self.state.may_transmit() {
             return;
         }
-        // With nothing to send the window is not asked, and so not found too small.
+        // With nothing to send the window is not checked, and so not found too small.
         if !self.queue.unsent_is_empty()
             && self.write_xmit(self.current_mss(cx.now), self.snd.nonagle, Push::All, cx)
         {
@@ -362,7 +362,7 @@ impl Connection {
     /// RFC 5961 section 4: a SYN in a synchronised state.
     fn syn_challenge(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         cx.mib.syn_challenge += 1;
-        // Perhaps our ACK of the SYN-ACK was lost: what it told is told again.
+        // Perhaps our ACK of the SYN-ACK was lost: its contents are sent again.
         self.ecn.acc.reflect = Some(seg.ecn);
         self.send_challenge_ack(cx);
         self.ecn.acc.reflect = None;
@@ -379,7 +379,7 @@ impl Connection {
         !carries_data && self.oow_rate_limited(now, skipped)
     }
 
-    /// Tells the peer where we are, with DSACK if it repeats itself (`tcp_send_dupack`).
+    /// Sends the peer a duplicate ACK, with DSACK if it repeats itself (`tcp_send_dupack`).
     fn send_dup_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if seg.end_seq != seg.seq && seg.seq.before(self.rcv.nxt) {
             cx.mib.delayed_ack_lost += 1;

@@ -17,7 +17,7 @@
 //! | [`cc`] | congestion control modules |
 //! | `ecn`, `ecn_rfc3168`, `ecn_dctcp` | ECN: negotiation and sending; the two receivers |
 //! | `accecn`, `accecn_receiver`, `accecn_sender` | Accurate ECN: handshake; feedback given; feedback understood |
-//! | [`info`], [`mib`], `probe` | TCP_INFO; counters; where a connection stands |
+//! | [`info`], [`mib`], `probe` | TCP_INFO; counters; snapshots of a connection's state |
 //! | [`fastopen`], [`syncookies`], `passive` | data on SYN; SYN-ACKs without state; half-open connections |
 //! | `urgent`, [`md5`], `icmp`, `mtu_probe` | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, `sockopt` | the hash of what is sent; options of a living connection |
@@ -218,7 +218,7 @@ impl Connection {
         self.queue.prefetch();
     }
 
-    /// Prefetches what lies behind that.
+    /// Prefetches what that points to.
     #[inline]
     pub(crate) fn prefetch_records(&self) {
         self.queue.prefetch_records();
@@ -403,7 +403,7 @@ impl Connection {
         }
     }
 
-    /// Somebody paces, TCP or fq (not `SK_PACING_NONE`).
+    /// The connection is paced, by TCP or fq (not `SK_PACING_NONE`).
     #[inline]
     fn is_paced(&self) -> bool {
         self.snd.paced_by_fq || self.pacing_is_needed()

@@ -30,7 +30,7 @@ use core::net::SocketAddr;
 use core::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Where a connection stands in the world.
+/// The surroundings of a connection: its ends and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Our address and port.

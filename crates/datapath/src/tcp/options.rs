@@ -75,7 +75,7 @@ impl Connection {
 
     /// The timestamp option for a segment sent now.
     pub(super) fn ts_option(&self, now: Instant) -> Option<Timestamps> {
-        // Nobody looks at the clock for an ICMP error (`tcp_v4_mtu_reduced`).
+        // The clock is not read for an ICMP error (`tcp_v4_mtu_reduced`).
         let now = if self.ack.unclocked { self.ack.clock } else { now };
         self.opt
             .timestamps

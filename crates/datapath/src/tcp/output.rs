@@ -34,7 +34,7 @@ struct Run {
     mss: u32,
     /// What holds small segments back.
     nonagle: Nonagle,
-    /// Who sends, and how much.
+    /// The caller of the output path, and how much it may send.
     push: Push,
     /// Segments of a super-packet.
     max_segs: u32,
@@ -86,7 +86,7 @@ impl Connection {
         let mut run =
             Run { mss, nonagle, push, max_segs, cwnd_limited: false, rwnd_limited: false };
         while let Some(id) = self.queue.send_head() {
-            // The persist timer asks neither pacing nor small queues (tcp_write_wakeup).
+            // The persist timer ignores pacing and small queues (tcp_write_wakeup).
             if push != Push::Window && self.pacing_blocks(cx.now) {
                 break;
             }

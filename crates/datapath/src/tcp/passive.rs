@@ -8,7 +8,7 @@ use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use crate::trace::Cause;
 
-/// What the listener has to say about a connection of its own in the handshake.
+/// The listener's decisions for one of its connections in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Gate {
     /// The accept queue is full: the ACK does not count (`sk_acceptq_is_full`).

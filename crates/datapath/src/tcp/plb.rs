@@ -5,7 +5,7 @@
 use super::{Connection, Cx};
 use crate::tcp::timer::HZ;
 
-/// What a connection knows of its path (`struct tcp_plb_state`).
+/// Congestion of a connection's path (`struct tcp_plb_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Plb {
     /// Congested round trips in a row (`consec_cong_rounds`).
@@ -47,7 +47,7 @@ impl Connection {
         let now = self.jiffies32(cx.now);
         let longest = (2 * sysctl.tcp_plb_suspend_rto_sec).saturating_mul(HZ);
         if let Some(until) = self.plb.pause_until {
-            // What lies further ahead than any pause is long past: the clock has gone round.
+            // A time further ahead than any pause is long past: the clock has wrapped.
             let left = until.wrapping_sub(now);
             if left as i32 > 0 && left <= longest {
                 return;

@@ -1,4 +1,4 @@
-//! Where a connection stands, for the event stream (`tcp:tcp_probe`).
+//! Snapshots of a connection's state for the event stream (`tcp:tcp_probe`).
 
 use super::Connection;
 use super::state::State;
@@ -6,7 +6,7 @@ use super::timer::Timer;
 use crate::trace::{CaState, Limit, Probe};
 
 impl Connection {
-    /// Where it stands now.
+    /// The present state.
     pub(crate) fn probe(&self) -> Probe {
         Probe {
             local: self.local(),

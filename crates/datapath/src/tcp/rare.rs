@@ -40,7 +40,7 @@ pub(super) struct Rare {
     pub route: super::RouteMetrics,
 }
 
-/// Which moment of a byte's way a time stamp tells (`SCM_TSTAMP_*`).
+/// The stage of transmission that a time stamp belongs to (`SCM_TSTAMP_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampKind {
     /// It entered the queue (`SCM_TSTAMP_SCHED`).
@@ -86,7 +86,7 @@ pub struct ConnectError {
     pub remote: SocketAddr,
 }
 
-/// Bytes whose times are asked for.
+/// Bytes whose times are wanted.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     /// Where byte 0 of the numbering is (`sk_tskey`).
@@ -172,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// What the application is told next, taken out (`MSG_ERRQUEUE`).
+    /// Takes the next entry of the error queue (`MSG_ERRQUEUE`).
     pub fn take_notice(&mut self) -> Option<ErrorQueueEntry> {
         self.rare.as_mut()?.told.pop_front()
     }
@@ -187,7 +187,7 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| !rare.told.is_empty())
     }
 
-    /// Somebody waits for time stamps.
+    /// Whether time stamps are wanted.
     #[inline]
     pub(super) fn wants_stamps(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.stamps.wanted.is_empty())

@@ -162,7 +162,7 @@ impl OutOfOrder {
         self.tree().len()
     }
 
-    /// All that lies here is one FIN.
+    /// The queue contains only a FIN.
     pub fn is_one_fin(&self) -> bool {
         self.tree().len() == 1 && self.first().is_some_and(|record| record.fin)
     }
@@ -244,7 +244,7 @@ impl OutOfOrder {
         result
     }
 
-    /// Goes down the tree to the place of `new`, and looks at what lies on the way.
+    /// Descends the tree to the place of `new`, and checks the records on the way.
     fn find_place(&mut self, new: &Received, duplicate: &mut Option<SackBlock>) -> InsertPosition {
         let Some(last) = self.tree().last() else { return InsertPosition::Free(None) };
         if let Some(charged) = self.tree_mut().get_mut(last).coalesce(new) {

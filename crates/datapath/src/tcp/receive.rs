@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | this one | where the bytes of a segment go, and what the peer is told of them |
+//! | this one | which queue the bytes of a segment enter, and how they are acknowledged |
 //! | [`read`] | what the application reads |
 //! | [`state`] | the receive side of a connection |
 
@@ -91,7 +91,7 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    /// What is predicted lies in memory that is reserved (`Connection::path_of`): nobody asks for room.
+    /// A predicted segment fits into reserved memory (`Connection::path_of`): no check is needed.
     fn queue_in_order(&mut self, seg: &Segment<'_>, path: Path, cx: &mut Cx<'_>) {
         if path == Path::Slow
             && !self.has_room()

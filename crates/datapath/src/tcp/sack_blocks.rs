@@ -1,4 +1,4 @@
-//! The SACK blocks that tell of what lies beyond a hole (`tcp_sack_new_ofo_skb`, RFC 2018).
+//! The SACK blocks for data beyond a hole (`tcp_sack_new_ofo_skb`, RFC 2018).
 
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};

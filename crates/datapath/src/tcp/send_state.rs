@@ -49,7 +49,7 @@ pub(super) struct SendState {
     pub write_unfinished: bool,
     /// TCP Small Queues stopped the output (`TSQ_THROTTLED`).
     pub throttled: bool,
-    /// It may go on, once a program lets go of the socket (`TCP_TSQ_DEFERRED`).
+    /// It may go on once a program unlocks the socket (`TCP_TSQ_DEFERRED`).
     pub goes_on_later: bool,
     /// FIN was queued.
     pub fin_queued: bool,

@@ -34,7 +34,7 @@ const SECRETS: [(u64, u64); 2] = [
     (0x6f74_2065_6469_626c, 0x6520_6174_2061_6c6c),
 ];
 
-/// What a returned cookie tells of the SYN.
+/// What a returned cookie says about the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieData {
     /// The options that the SYN had, as far as they were remembered; MSS rounded down.

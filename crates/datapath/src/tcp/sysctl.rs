@@ -37,7 +37,7 @@ impl Sysctl {
         other.map_or("net.ipv4.", |(folder, _)| folder)
     }
 
-    /// The short name of one that lies elsewhere than in `net.ipv4`.
+    /// The short name of a sysctl outside of `net.ipv4`.
     pub fn short_of_elsewhere(name: &str) -> Option<&'static str> {
         let is = |(folder, short): &(&str, &str)| name.strip_prefix(folder) == Some(short);
         Self::ELSEWHERE.iter().find(|other| is(other)).map(|(_, short)| *short)

@@ -1,4 +1,4 @@
-//! After the end: TIME-WAIT, and FIN-WAIT-2 of a connection that nobody holds (`tcp_timewait_state_process`).
+//! After the end: TIME-WAIT, and FIN-WAIT-2 of an orphaned connection (`tcp_timewait_state_process`).
 
 use super::input::Segment;
 use super::state::State;
@@ -52,7 +52,7 @@ impl Connection {
     /// (`tw_rcv_wnd`).
     pub(super) fn keep_window_for_time_wait(&mut self) {
         if !self.waits_as_time_wait() {
-            // It has told nobody off yet (`tw_last_oow_ack_time`).
+            // It has not answered an invalid segment yet (`tw_last_oow_ack_time`).
             self.last_oow_ack = None;
             self.rcv.tw_window = self.rcv.max_window();
             if self.config.socket.ttl.is_some() || self.config.socket.hop_limit.is_some() {

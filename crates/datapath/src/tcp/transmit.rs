@@ -23,7 +23,7 @@ const MAX_OPTION_SPACE: u32 = 40;
 impl Connection {
     /// Sends the record `id`, first or again (`tcp_transmit_skb` with a clone).
     pub(super) fn transmit_skb(&mut self, id: SkbId, cx: &mut Cx<'_>) -> Enqueue {
-        // Nobody looks at the clock for an ICMP error: what is sent for it seems to be sent at the latest event.
+        // The clock is not read for an ICMP error: what is sent for it seems to be sent at the latest event.
         let now = if self.ack.unclocked { self.ack.clock } else { cx.now };
         let prior_wstamp_ns = self.snd.wstamp_ns;
         let skb = self.stamp_record(id, now);
@@ -203,7 +203,7 @@ impl Connection {
         self.send_control(TcpFlags::ACK, cx.now, cx);
     }
 
-    /// Sends the ACK of a handshake, which tells an AccECN peer the codepoint of its SYN-ACK.
+    /// Sends the ACK of a handshake, which reports to an AccECN peer the codepoint of its SYN-ACK.
     pub(super) fn send_reflecting_ack(&mut self, ecn: Ecn, cx: &mut Cx<'_>) {
         self.ecn.acc.reflect = Some(ecn);
         self.send_ack(cx);

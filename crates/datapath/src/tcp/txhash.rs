@@ -76,5 +76,5 @@ pub(super) fn flow_label_of(seg: &Segment<'_>) -> FlowLabel {
     }
 }
 
-/// `IPV6_FLOWLABEL_STATELESS_FLAG`: the upper half of the labels is nobody's to give out.
+/// `IPV6_FLOWLABEL_STATELESS_FLAG`: the upper half of the labels cannot be leased.
 const STATELESS: u32 = 0x8_0000;

@@ -32,7 +32,7 @@ enum Byte {
 pub enum UrgentRead {
     /// The byte.
     Byte,
-    /// There is none, or it has been read, or it lies in line: `EINVAL`.
+    /// There is none, or it has been read, or it is inline: `EINVAL`.
     None,
     /// It was announced and has not come: `EAGAIN`.
     Awaited,
@@ -41,7 +41,7 @@ pub enum UrgentRead {
 /// How far a read may go before an urgent byte stops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadLimit {
-    /// Bytes to pass over first: the urgent byte, if the reader stands at it.
+    /// Bytes to skip first: the urgent byte, if the reader is at it.
     pub skipped: u32,
     /// Bytes that it may take then.
     pub most: u32,
@@ -172,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// A reader that stands at the urgent byte passes it over, unless it lies in line.
+    /// A reader at the urgent byte skips it, unless it is inline.
     #[cold]
     pub(super) fn pass_urgent_byte(&mut self) {
         if self.limit_of_read().skipped > 0 {
@@ -181,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// The reader stands at the urgent byte.
+    /// The reader is at the urgent byte.
     pub fn at_urgent_mark(&self) -> bool {
         self.rare
             .as_ref()

@@ -21,7 +21,7 @@ pub struct WriteFlags {
     pub end_of_record: bool,
     /// `MSG_OOB`: the last byte is urgent.
     pub out_of_band: bool,
-    /// `MSG_ZEROCOPY`, and the socket has been asked for it: the application is told when the memory is free.
+    /// `MSG_ZEROCOPY` with `SO_ZEROCOPY`: the application is notified when the memory is free.
     pub zerocopy: bool,
     /// Bytes of each of the pieces of memory that a zero-copy write is made of; 0 = it is one piece. Pieces
     /// do not share pages (`struct iovec`).
@@ -117,7 +117,7 @@ impl Connection {
         if flags.zerocopy && !payload.is_empty() && (flags.separate || !self.is_in_zerocopy()) {
             self.begin_zerocopy(payload.len());
         }
-        // Nobody has looked at the clock yet: an option that is due by now is not thought of.
+        // The clock has not been read yet: an option that is due by now is not considered.
         let mss = self.current_mss(self.ack.clock);
         // The urgent pointer is about a single segment (`tcp_send_mss`).
         let size_goal = if flags.out_of_band { mss } else { self.size_goal(mss) };
@@ -211,7 +211,7 @@ impl Connection {
         self.tcp_push(write, end, cx);
     }
 
-    /// If somebody wants to know when the bytes of this write leave or arrive, that is noted.
+    /// Notes the write if time stamps for its bytes are wanted.
     #[inline]
     fn stamp_written(&mut self, write: &Write<'_>) {
         let wanted = write.flags.timestamping;

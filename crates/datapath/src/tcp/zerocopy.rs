@@ -27,7 +27,7 @@ pub struct ZeroCopied {
     pub copied: bool,
 }
 
-/// What a connection knows of its zero-copy writes.
+/// A connection's state for zero-copy writes.
 #[derive(Debug, Default)]
 pub(super) struct ZeroCopy {
     /// Number of the next write (`sk_zckey`).
