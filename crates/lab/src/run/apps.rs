@@ -18,11 +18,11 @@ use crate::plan::{App, FlowPlan, Plan, Stack};
 
 /// The two ends of a flow in the world.
 pub struct FlowEnds {
-    /// The sending or asking application.
+    /// The sending or requesting application.
     pub sender: AppId,
     /// The host it runs on.
     pub sender_node: NodeId,
-    /// The receiving or answering applications, and where they run; ICMP needs none, an anycast service
+    /// The receiving or responding applications, and their hosts; ICMP needs none, an anycast service
     /// has several.
     pub receivers: Vec<(NodeId, AppId)>,
     /// When it starts.
@@ -32,7 +32,7 @@ pub struct FlowEnds {
 }
 
 impl FlowEnds {
-    /// What its receivers have to show.
+    /// The reports of its receivers.
     pub fn received<'a>(&'a self, world: &'a World) -> impl Iterator<Item = AppReport> + 'a {
         self.receivers.iter().map(|(_, app)| world.report(*app))
     }
@@ -62,13 +62,13 @@ pub fn server_port(number: u16) -> u16 {
 }
 
 /// The port of the client of flow `number`. Beyond the last port it is that of the flow's own server, which runs on
-/// another host: nobody else has that.
+/// another host: no other flow has that.
 pub fn client_port(number: u16) -> u16 {
     CLIENT_PORT.checked_add(number).unwrap_or_else(|| server_port(number))
 }
 
 /// Puts flow number `index` of the plan into the world; ends of it that run on a kernel's stack go to
-/// `outside`, if there is such a thing.
+/// `outside`, if there is one.
 pub fn add(
     world: &mut World,
     plan: &Plan,
@@ -106,7 +106,7 @@ pub fn add(
         list.push(one);
         Some(box_of)
     };
-    // The receiving end is there first.
+    // The receiving end is made first.
     let outside_receiver = has_receiver(&flow.app).then(|| put_outside(false)).flatten();
     let outside_sender = put_outside(true);
     if let App::Program { .. } = flow.app {
@@ -139,7 +139,7 @@ pub fn add(
     Ok(FlowEnds { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
 }
 
-/// Whether somebody at the other end receives or answers.
+/// Whether an application at the other end receives or responds.
 fn has_receiver(app: &App) -> bool {
     match app {
         App::Ping { .. } => false,

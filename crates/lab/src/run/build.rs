@@ -42,7 +42,7 @@ pub struct BuiltWorld {
     pub ends: Vec<LinkEnds>,
     /// The first address of each node.
     pub addresses: Vec<IpAddr>,
-    /// What is still to happen to routes.
+    /// Scheduled changes of wires and routes.
     pub changes: Changes,
     /// The hash of everything that arrived anywhere.
     pub fingerprint: Rc<RefCell<Fingerprint>>,
@@ -76,7 +76,7 @@ impl BuiltWorld {
     }
 }
 
-/// Builds the world of a plan. If it is `live`, what its hosts with a kernel's stack do runs outside.
+/// Builds the world of a plan. If it is `live`, applications on hosts with a kernel's stack run outside of it.
 pub fn build(plan: &Plan, live: bool) -> Result<BuiltWorld, String> {
     let mut topology = Topology::new();
     let nodes: Vec<NodeId> = plan
@@ -226,7 +226,7 @@ fn offloads(node: &NodePlan) -> Offloads {
     Offloads { gso, tso, gro: node.gro }
 }
 
-/// Gives each node a hash key of its own, as a kernel draws one at boot, and tells it its lines of
+/// Gives each node a hash key of its own, as a kernel draws one at boot, and runs its lines of
 /// `ip`.
 fn tell_nodes(
     world: &mut World,
@@ -259,7 +259,7 @@ fn tell_nodes(
     Ok(())
 }
 
-/// Policers judge what arrives at a port.
+/// Adds the policers for arrivals at ports.
 fn add_policers(world: &mut World, plan: &Plan, ends: &[LinkEnds]) -> Result<(), String> {
     for (link, ends) in plan.links.iter().zip(ends) {
         for (port, &(node, index)) in link.ports.iter().zip(ends) {

@@ -1,4 +1,4 @@
-//! Captures: pcapng files of what passes chosen ports.
+//! Captures: pcapng files of packets at chosen ports.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub fn files(plan: &Plan, run: &str) -> Vec<String> {
     ports.map(|port| file_name(run, &port)).collect()
 }
 
-/// Begins a capture for each port that the plan names: both directions, and what is dropped in the
+/// Begins a capture for each port that the plan names: both directions, and drops in the
 /// node.
 pub fn begin(
     built: &mut BuiltWorld,

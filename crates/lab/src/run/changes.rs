@@ -1,4 +1,4 @@
-//! What happens to wires and routes while an experiment runs.
+//! Scheduled changes of wires and routes while an experiment runs.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,33 +15,33 @@ use super::build::LinkEnds;
 use super::reroute::Reroute;
 use crate::plan::{self, NodePlan, Plan};
 
-/// What is still to happen, and what state wires are in.
+/// Changes still to come, and the state of wires.
 pub struct Changes {
-    /// In order of time; at one moment wires before words, and by index.
+    /// In order of time; simultaneous ones with wires before commands, and by index.
     list: Vec<(Instant, Change)>,
     next: usize,
-    /// None if no node is told anything.
+    /// None if there are no commands.
     told: Option<CommandTargets>,
-    /// Who tells the switches of a topology.
+    /// Recomputes the routes of a topology's switches.
     reroute: Option<Reroute>,
     wires: Vec<Wire>,
 }
 
 /// The devices and wires that commands for nodes refer to.
 struct CommandTargets {
-    /// The devices by name of each node that is told something.
+    /// The devices by name of each node that has commands.
     devices: Vec<Devices>,
     /// Wires by their ends.
     wires: BTreeMap<(NodeId, Port), usize>,
 }
 
-/// One thing that happens.
+/// One change.
 enum Change {
     /// A wire is cut or mended.
     Wire(usize, bool),
-    /// A node is told a line of `ip`.
+    /// A node runs a line of `ip`.
     Words(NodeId, String),
-    /// The switches of a topology hear what has become of its links.
+    /// The switches of a topology learn which links have failed.
     Reroute,
 }
 
@@ -85,7 +85,7 @@ impl Changes {
         }
     }
 
-    /// When something happens next.
+    /// When the next change is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.list.get(self.next).map(|(at, _)| *at)
     }
@@ -122,7 +122,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Tells a node one line of `ip`.
+    /// Runs one line of `ip` at a node.
     pub fn tell(&mut self, world: &mut World, node: NodeId, line: &str) -> Result<(), IpError> {
         let told = self.told.as_mut().expect("a node that is told something was told of");
         let devices = &mut told.devices[node.0 as usize];
@@ -154,7 +154,7 @@ impl Changes {
 }
 
 impl CommandTargets {
-    /// What the lines of the plan are about, if there are any.
+    /// The targets of the plan's commands, if there are any.
     fn new(plan: &Plan, ends: &[LinkEnds]) -> Option<Self> {
         if !plan.nodes.iter().any(NodePlan::has_lines) {
             return None;

@@ -1,4 +1,4 @@
-//! What makes the time of a run go on: nothing but the next event, or this machine's clock.
+//! The clock of a run: virtual time, or this machine's clock.
 
 use datapath::units::Instant;
 
@@ -56,7 +56,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Adds how late it was, and what became of what ran outside; its files are written.
+    /// Adds how late it was, and the reports of what ran outside; writes its files.
     ///
     /// # Errors
     /// What ran outside has failed, or a file cannot be written.

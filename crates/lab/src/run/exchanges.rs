@@ -1,4 +1,4 @@
-//! What requests and queries had in answers.
+//! Metrics of requests and queries.
 
 use apps::AppReport;
 use datapath::units::Instant;
@@ -23,7 +23,7 @@ pub fn query(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, client: &AppRe
     }
 }
 
-/// The share of all requests that were to be asked which have their answer.
+/// The share of all planned requests that have been answered.
 pub fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld) {
     let (mut wanted, mut had) = (0.0, 0.0);
     for (flow, place) in plan.flows.iter().zip(&built.flows) {

@@ -42,7 +42,7 @@ pub fn metrics(
     out
 }
 
-/// What belongs to the run as a whole.
+/// Metrics of the run as a whole.
 fn totals(
     out: &mut Vec<Metric>,
     plan: &Plan,
@@ -110,7 +110,7 @@ fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld) {
     }
 }
 
-/// How much was held against what was written, in a run whose packets carry bytes.
+/// How many received bytes were verified, in a run whose packets carry bytes.
 pub fn bytes(compared: &Compared) -> Vec<Metric> {
     let mut out = Vec::new();
     push(&mut out, "bytes", "streams", "", compared.streams as f64);

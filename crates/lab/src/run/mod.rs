@@ -1,4 +1,4 @@
-//! From plans to results: builds worlds, runs them side by side, gathers what they leave.
+//! From plans to results: builds worlds, runs them in parallel, gathers their results.
 
 pub(crate) mod apps;
 pub(crate) mod build;
@@ -36,7 +36,7 @@ use crate::store::{self, Store};
 use crate::sweep::Point;
 use crate::trace::TraceOutputs;
 
-/// Is told how far the runs are; called from many threads.
+/// Receives the progress of runs; called from many threads.
 pub trait Progress: Sync {
     /// One run has advanced by so much virtual time, which is this share of its whole.
     fn advanced(&self, virtual_ns: u64, share: f64);
@@ -60,26 +60,26 @@ pub struct Options<'a> {
     /// Threads for each run; 0 = as many as leave no processor idle, but no more than have a hundred nodes each. Results do not
     /// depend on it.
     pub threads: usize,
-    /// How nodes are grouped. Results do not depend on it, which is what it is for: to check that.
+    /// How nodes are grouped. Results do not depend on it; the option exists to check that.
     pub grouping: Grouping,
     /// Set from outside to stop early.
     pub stop: &'a AtomicBool,
-    /// Who is told how far it is.
+    /// Receives the progress.
     pub progress: &'a dyn Progress,
     /// Where captures go; there are none without.
     pub store: Option<&'a Store>,
-    /// When the sockets of all hosts are looked at.
+    /// When the sockets of all hosts are dumped.
     pub ss_at: &'a [SsAt],
     /// What is observed of the first repetition of the first point, or of each point.
     pub wanted: Option<&'a TraceOutputs>,
-    /// Real packets by this machine's clock, one run at a time.
+    /// Real packets in real time, one run at a time.
     pub live: Option<LiveOverrides>,
     /// The network is written beside the results, of the first repetition of each point.
     pub network: bool,
     /// Labels of the point that is run, for tables that are written.
     pub labels: &'a [(String, String)],
-    /// Asked for each run before it begins, by point, repetition and plan: one that is known already
-    /// is not run again.
+    /// Called for each run before it begins, with point, repetition and plan: a run with a known result
+    /// is not repeated.
     pub known: &'a FindFinishedRun<'a>,
 }
 
@@ -94,7 +94,7 @@ pub struct LiveOverrides {
 pub type FindFinishedRun<'a> = dyn Fn(&Point, u32, &Plan) -> Option<RunResult> + Sync + 'a;
 
 impl<'a> Options<'a> {
-    /// As the file says, in one thread, with nobody told and nothing written.
+    /// As the file says, in one thread, without progress and without files.
     pub fn silent(stop: &'a AtomicBool) -> Self {
         Self {
             seed: None,
@@ -187,8 +187,8 @@ pub type OnRun<'a> = dyn Fn(&Point, u32, &mut RunResult) -> Result<(), Error> + 
 /// Runs every repetition of every point.
 ///
 /// # Errors
-/// When the experiment was stopped, a world could not be built, or `on_run` failed: with what is
-/// finished. Nothing begins any more then, and what goes on is brought to its end.
+/// The experiment was stopped, a world could not be built, or `on_run` failed; with the finished
+/// runs. No run begins any more then, and those in progress are finished.
 pub fn run(
     experiment: &Experiment,
     options: &Options<'_>,
@@ -215,7 +215,7 @@ pub fn run(
         one(job).inspect_err(|_| failed.store(true, Ordering::Relaxed))
     };
     let results: Vec<Result<RunResult, Error>> = if at_a_time == 1 {
-        // Here, so that plots find the memory of the world before the system has it back.
+        // Here, so that plots reuse the memory of the world before it goes back to the system.
         jobs.iter().map(unless_failed).collect()
     } else {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(at_a_time).build();
@@ -243,7 +243,7 @@ pub fn run_one(
         return Ok(known);
     }
     let name = run_name(point.slug(), plan.seed);
-    // Of many runs one is observed; of each point one, if that is to be seen in a browser.
+    // Of all runs one is observed; with the viewer, one of each point.
     let first = std::ptr::eq(point, &raw const experiment.points[0]);
     let view = options.wanted.is_some_and(|wanted| wanted.view);
     let viewed = TraceOutputs { view, ..TraceOutputs::default() };
@@ -272,7 +272,7 @@ fn gather(
         for result in results.by_ref().take(repetitions as usize) {
             match result {
                 Ok(run) => own.push(run),
-                // That others did not begin is not why it ended.
+                // A run that did not begin is not the cause.
                 Err(Error::Stopped) => drop(error.get_or_insert(Error::Stopped)),
                 Err(other) if matches!(error, None | Some(Error::Stopped)) => error = Some(other),
                 Err(_) => {}
@@ -287,8 +287,8 @@ fn gather(
     }
 }
 
-/// A thread of its own is worth so many nodes. With fewer, threads wait for each other more than they work: two of them
-/// take a world of 22 nodes (`bench a`) up to twice the CPU time, for nothing to a quarter less time on the wall.
+/// The number of nodes for which another thread pays. With fewer, threads wait for each other more than they work: with
+/// two, a world of 22 nodes (`bench a`) takes up to twice the CPU time, and at best a quarter less wall-clock time.
 const NODES_PER_THREAD: usize = 100;
 
 /// How many of these runs there are at a time, and with how many threads each: as asked for, but never
@@ -307,7 +307,7 @@ fn share_out(runs: usize, (jobs, threads): (usize, usize), nodes: usize) -> (usi
     (jobs, threads)
 }
 
-/// What the files of one run are called.
+/// The name for the files of one run.
 pub fn run_name(slug: &str, seed: u64) -> String {
     if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
 }

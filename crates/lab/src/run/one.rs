@@ -1,4 +1,4 @@
-//! One run: a plan in a world of its own, from its first packet to what it leaves.
+//! One run: a plan in a world of its own, from its first packet to its results.
 
 use std::sync::atomic::Ordering;
 use std::time;
@@ -21,11 +21,11 @@ use crate::results::{FlowRecord, Metric, RunResult, Series};
 use crate::store::{self, Store};
 use crate::trace::eyes::{FlowExplanation, RunTracer};
 
-/// How often progress is told, and whether it is to stop asked, in virtual time.
+/// How often progress is reported and the stop flag is read, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// It is asked at least about so often on the clock of this machine, however much happens meanwhile.
+/// The flag is read at least about so often in real time, however many events there are.
 const PATIENCE: time::Duration = time::Duration::from_millis(200);
-/// What is run before it is known how long that takes, and the least that is run without asking.
+/// The first step, before it is known how long that takes, and the shortest one.
 const FIRST_STEP: Duration = Duration::from_micros(100);
 const LEAST_STEP: Duration = Duration::from_micros(1);
 
@@ -49,8 +49,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     run.finish()
 }
 
-/// How much to run next where `step` took so long: a quarter of the time that there is patience for, or eight times as much
-/// if that was hardly any.
+/// The length of the next step if `step` took so long: a quarter of the allowed time, or eight times the step
+/// if that took hardly any time.
 fn step_after(step: Duration, took: time::Duration) -> Duration {
     let fits = PATIENCE.as_nanos() / 4 * u128::from(step.as_nanos()) / took.as_nanos().max(1);
     let fits = u64::try_from(fits).unwrap_or(u64::MAX).min(step.as_nanos().saturating_mul(8));
@@ -69,7 +69,7 @@ fn on_stack(plan: &Plan, stack: Stack) -> Plan {
 /// A run that goes on.
 struct Run<'a> {
     plan: &'a Plan,
-    /// What is measured: more than the plan says if it is to be seen in a browser.
+    /// What is measured: more than the plan says if the viewer is to show it.
     seen: &'a Plan,
     name: &'a str,
     options: &'a Options<'a>,
@@ -78,9 +78,9 @@ struct Run<'a> {
     end: Instant,
     /// When the next sample is due.
     next: Instant,
-    /// Until when progress has been told.
+    /// Until when progress has been reported.
     told: Instant,
-    /// So much is run without asking whether it is to stop.
+    /// The length of a step without reading the stop flag.
     step: Duration,
     /// When sockets are to be dumped, the first time last.
     dumps_at: Vec<Instant>,
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
         self.built.world.now()
     }
 
-    /// Runs until the next sample is due, with a stop wherever something is to be done or looked at before.
+    /// Runs until the next sample is due, interrupted wherever a change or a dump is due before.
     fn run_to_sample(&mut self) -> Result<(), Error> {
         self.next = (self.now() + self.plan.measure.sample).min(self.end);
         loop {
@@ -165,8 +165,8 @@ impl<'a> Run<'a> {
         if self.options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// Runs until `at`. Where much happens that takes long, it asks now and then whether it is to stop; what happens does
-    /// not depend on when a world stops in between.
+    /// Runs until `at`. If that takes long, it reads the stop flag now and then; results do
+    /// not depend on where a world is interrupted in between.
     fn run_until(&mut self, at: Instant) -> Result<(), Error> {
         while matches!(self.clock, Clock::Virtual) && at.saturating_since(self.now()) > self.step {
             let (begun, next) = (time::Instant::now(), self.now() + self.step);
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Looks at what somebody wants to see at this time.
+    /// Updates the trace, and dumps sockets if that is due.
     fn look(&mut self, at: Instant) {
         if let Some(eyes) = &mut self.eyes {
             eyes.look(&self.built);
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
         self.told = until;
     }
 
-    /// The run is over: what it leaves.
+    /// The run is over: returns its results.
     fn finish(mut self) -> Result<RunResult, Error> {
         if self.options.ss_at.contains(&SsAt::End) {
             self.dumps.extend(sockets::look(self.plan, &self.built));

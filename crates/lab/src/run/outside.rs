@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apps::{App, AppCx, AppReport};
 use datapath::units::{Duration, Instant};
 
-/// What is told of an end outside, and by whom it is asked.
+/// The report of an end outside, shared with its placeholder in the world.
 pub type Report = Arc<Mutex<AppReport>>;
 
 /// One end of a flow that runs outside.
@@ -15,7 +15,7 @@ pub type Report = Arc<Mutex<AppReport>>;
 pub struct ExternalEnd {
     /// Which flow of the plan.
     pub flow: usize,
-    /// It sends or asks; the other end receives or answers.
+    /// It sends or requests; the other end receives or responds.
     pub sends: bool,
     /// The address of the sending end.
     pub from: IpAddr,
@@ -25,11 +25,11 @@ pub struct ExternalEnd {
     pub start: Instant,
     /// When it stops, if before the end.
     pub stop: Option<Duration>,
-    /// What it has to show.
+    /// Its report.
     pub report: Report,
 }
 
-/// It stands in the world for what runs elsewhere.
+/// The placeholder in the world for an end that runs outside.
 pub struct Placeholder(pub Report);
 
 impl App for Placeholder {

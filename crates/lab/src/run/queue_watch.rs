@@ -1,4 +1,4 @@
-//! What leaves a queue, packet by packet: how long it has waited, and whether it was marked.
+//! Packets that leave a queue, one by one: how long each has waited, and whether it was marked.
 
 use crate::stats::{DIGIT_BITS, bits_beyond_digits};
 use datapath::packet::{Ecn, Packet};
@@ -56,7 +56,7 @@ struct WaitHistogram(Vec<u64>);
 
 /// Significant decimal digits of a waiting time.
 const DIGITS: u8 = 3;
-/// The bits of a number that say in which bucket it is.
+/// The bits of a number that determine its bucket.
 const BITS: u32 = DIGIT_BITS;
 
 impl WaitHistogram {

@@ -1,5 +1,5 @@
-//! The switches of a topology hear of a failed link and go other ways, as a routing protocol would
-//! tell them: all at once, some time after it.
+//! Rerouting: the switches of a topology learn of a failed link and use other paths, as with a routing
+//! protocol: all at once, some time after the failure.
 
 use std::net::IpAddr;
 
@@ -12,17 +12,17 @@ use super::build::LinkEnds;
 use super::routes;
 use crate::plan::{Plan, ShortestPaths};
 
-/// What is needed to find the ways anew.
+/// What is needed to compute the paths again.
 pub struct Reroute {
     plan: Plan,
     ends: Vec<LinkEnds>,
     addresses: Vec<IpAddr>,
-    /// The ways of now.
+    /// The present paths.
     ways: ShortestPaths,
 }
 
 impl Reroute {
-    /// That of a plan whose links fail and whose switches are to hear of it.
+    /// For a plan whose links fail and whose switches are to reroute.
     pub fn new(plan: &Plan, ends: &[LinkEnds], addresses: &[IpAddr]) -> Option<Self> {
         plan.fabric.as_ref()?.converge?;
         let fails = plan.links.iter().any(|link| !link.events.is_empty());

@@ -1,4 +1,4 @@
-//! The routes that a plan found, as each node has them.
+//! Installs the routes that a plan computed at each node.
 
 use std::net::IpAddr;
 
@@ -80,7 +80,7 @@ fn port_of(id: NodeId, ends: &LinkEnds) -> Option<Port> {
     ends.iter().find(|(owner, _)| *owner == id).map(|(_, port)| *port)
 }
 
-/// Where the hosts of a class lie: in the block of their switch, or each for itself.
+/// The prefixes of the hosts of a class: the block of their switch, or one for each host.
 fn prefixes<'a>(
     plan: &'a Plan,
     ways: &'a ShortestPaths,
@@ -122,7 +122,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A switch of a topology: it hashes as told, and passes by links without a carrier.
+/// A switch of a topology: it hashes as configured, and ignores links without a carrier.
 pub fn make_switch(host: &mut Host, policy: Policy) {
     let fib = host.fib();
     let settings = fib.settings().both(Hashed::by(policy));

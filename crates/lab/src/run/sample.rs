@@ -1,4 +1,4 @@
-//! What is looked at while a world runs, at intervals: flows and ports.
+//! Samples of flows and ports at intervals while a world runs.
 
 use datapath::qdisc::Qdisc as _;
 use datapath::tcp::cc::INFINITE_SSTHRESH;
@@ -21,8 +21,8 @@ pub struct Sampler {
     early: Option<Duration>,
 }
 
-/// So many samples of a flow go to its columns at a time: to write to each column at each time would miss the
-/// caches, as there are very many.
+/// How many samples of a flow go to its columns at a time: writing to each of the very many columns at each
+/// interval would miss the caches.
 const BLOCK: usize = 16;
 
 /// The samples of all flows and ports.
@@ -33,13 +33,13 @@ pub struct RunSamples {
     warmup_end: Instant,
 }
 
-/// What is known of a flow.
+/// The state of a flow's samples.
 struct FlowState {
     name: String,
     tcp: bool,
     /// As in [`COLUMNS`]: all of them if it is TCP, and otherwise the first.
     columns: Vec<Samples>,
-    /// Its throughput is known.
+    /// Whether it has a throughput.
     is_received: bool,
     received: u64,
     /// Bytes that had arrived at the end of the warm-up, read or not.
@@ -50,7 +50,7 @@ struct FlowState {
     last: Option<(u32, u32)>,
 }
 
-/// A flow at one time: for each of [`COLUMNS`] what it has then, or [`ABSENT`].
+/// A flow at one time: a value for each of [`COLUMNS`], or [`ABSENT`].
 type FlowSample = [i64; COLUMNS.len()];
 
 #[derive(Default)]
@@ -66,12 +66,12 @@ struct PortSamples {
     marks_in: Samples,
 }
 
-/// What a world tells of a flow at one time.
+/// What is read of a flow at one time.
 #[derive(Clone, Copy, Default)]
 struct FlowSnapshot {
-    /// What the sender's socket tells; nothing before the connection and after its end.
+    /// The state of the sender's socket; none before the connection and after its end.
     info: Option<BriefInfo>,
-    /// Bytes received so far, if anybody receives it.
+    /// Bytes received so far, if it has a receiver.
     received: Option<u64>,
 }
 
@@ -89,11 +89,11 @@ impl FlowSnapshot {
     }
 }
 
-/// So many flows are looked at before samples are made of them: each look waits for the caches four times, one after
-/// the other, and looks wait side by side.
+/// How many flows are read before samples are made of them: each read has four cache misses in
+/// sequence, and reads of several flows overlap.
 const SIDE_BY_SIDE: usize = 8;
 
-/// The columns of a flow's series: what it has received since the sample before, and what the sender's socket tells, while
+/// The columns of a flow's series: bytes received since the previous sample, and the state of the sender's socket, if
 /// there is one, as in TCP_INFO.
 const COLUMNS: [&str; 6] = [
     "throughput_bits_per_sec",
@@ -103,7 +103,7 @@ const COLUMNS: [&str; 6] = [
     "unacked_segments",
     "retransmits_segments",
 ];
-/// Their places.
+/// Their indexes.
 const THROUGHPUT: usize = 0;
 const CWND: usize = 1;
 const SSTHRESH: usize = 2;
@@ -111,11 +111,11 @@ const SRTT: usize = 3;
 const UNACKED: usize = 4;
 const RETRANSMITS: usize = 5;
 
-/// Columns have room for so many samples from the start, if there are to be so many: they need not move then.
+/// The initial capacity of columns, if there are to be so many samples: then they need not be moved.
 const ROOM_MOST: u64 = 4_096;
 
 impl FlowState {
-    /// Takes one sample of what has been looked at, at the end of a time of so many ns.
+    /// Makes a sample of what was read, at the end of an interval of so many ns.
     fn sample(&mut self, FlowSnapshot { info, received }: &FlowSnapshot, span: i64) -> FlowSample {
         let mut sample = [ABSENT; COLUMNS.len()];
         if let Some(info) = info {
@@ -184,8 +184,8 @@ impl Sampler {
         Self { sampled, latest, early: plan.measure.early }
     }
 
-    /// Notes what has arrived now that the warm-up ends: what lies beyond a hole then will be read in one
-    /// go when that is filled, though the link carried it before.
+    /// Notes what has arrived at the end of the warm-up: data beyond a hole will be read at
+    /// once when the hole is filled, though the link carried it before.
     pub fn end_warmup(&mut self, built: &BuiltWorld) {
         for (flow, place) in self.sampled.flows.iter_mut().zip(&built.flows) {
             flow.at_warmup = place.arrived(&built.world);

@@ -1,5 +1,5 @@
-//! What is written besides for `ackwright view`: the network of a run, the use of all of its links, what
-//! passed its senders, why its flows were not faster.
+//! Additional files for `ackwright view`: the network of a run, the utilisation of all of its links,
+//! captures at its senders, explanations of its flows.
 
 mod rings;
 mod tins;
@@ -29,7 +29,7 @@ pub fn file(run: &str, name: &str) -> String {
     format!("view/{run}/{name}")
 }
 
-/// The plan with all that the viewer shows among what is measured, behind what its file says. What is run stays the
+/// The plan with everything that the viewer shows added to its measurements. What is run stays the
 /// same.
 pub fn widened(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
@@ -47,7 +47,7 @@ pub fn widened(plan: &Plan) -> Plan {
     plan
 }
 
-/// Who sends most of a flow.
+/// The node that sends most of a flow.
 fn sender(flow: &FlowPlan) -> usize {
     if flow.app.is_stream() { flow.from } else { flow.to }
 }
@@ -57,7 +57,7 @@ fn ports_of(links: &[LinkPlan], node: usize) -> impl Iterator<Item = (usize, usi
     ends.filter(move |(_, end, it)| it.ends[*end] == node).map(|(link, end, _)| (link, end))
 }
 
-/// What is asked for, and the flows that the viewer explains.
+/// The user's requests, and the flows that the viewer explains.
 pub fn wanted(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
     let mut wanted = wanted.clone();
     let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
@@ -65,7 +65,7 @@ pub fn wanted(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
     wanted
 }
 
-/// Whether the user has asked to have this flow explained.
+/// Whether the user wants this flow explained.
 pub fn is_asked(wanted: &TraceOutputs, flow: &str) -> bool {
     wanted.explain.iter().any(|pattern| names::matches(pattern, flow))
 }
@@ -118,14 +118,14 @@ pub fn world(plan: &Plan, seen: &Plan, viewed: bool) -> Json {
     })
 }
 
-/// What is seen of a run while it lasts.
+/// Records a run for the viewer while it lasts.
 pub struct ViewRecorder {
     tins: Tins,
     rings: Rings,
 }
 
 impl ViewRecorder {
-    /// Begins to look.
+    /// Begins to record.
     pub fn new(plan: &Plan, built: &mut BuiltWorld) -> Self {
         let tins = Tins::new(plan, built);
         Self { tins, rings: Rings::new(built) }

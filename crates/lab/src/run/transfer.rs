@@ -40,7 +40,7 @@ impl Transfer {
     }
 }
 
-/// What the flows have transferred, by flow: after the warm-up, and in their early parts.
+/// Transfers by flow: after the warm-up, and in the flows' early parts.
 pub struct Transfers {
     /// After the warm-up.
     pub all: Vec<Option<Transfer>>,

@@ -1,7 +1,7 @@
 //! The next hops of routes that have several, and the flows that choose among them: before and after each change, and at
 //! the end.
 //!
-//! Connections are followed from node to node as their packets would go, by questions that change nothing.
+//! Connections are followed from node to node like their packets, by look-ups without side effects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -130,7 +130,7 @@ impl Rings {
         seen
     }
 
-    /// Goes the way of a packet.
+    /// Follows the path of a packet.
     fn follow(
         &self,
         world: &World,
@@ -151,7 +151,7 @@ impl Rings {
             let fib = world.host(node).fib();
             let Some(why) = fib.explain(&key) else { return };
             let choice = why.candidates.len() > 1;
-            // What chooses by turns would count this as one.
+            // A round-robin choice would count this as a packet.
             let hop = (!choice || why.hash.is_some()).then(|| fib.lookup(&key));
             let hop = match hop {
                 Some(Decision::Forward(hop)) => Some(hop),

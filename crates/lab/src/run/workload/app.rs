@@ -1,6 +1,6 @@
-//! The two programs of a workload that run on each of its hosts: one begins flows, one takes them.
+//! The two applications of a workload on each of its hosts: one begins flows, one receives them.
 //!
-//! Each keeps its own notes, which nobody else touches while the world runs.
+//! Each keeps its own notes, which are read only after the run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::Chooser;
 use crate::plan::workload::sizes::Sizes;
 
-/// What one program of a workload notes, for whoever asks at the end.
+/// The notes of one application of a workload, read at the end.
 pub type Notes<T> = Arc<Mutex<T>>;
 
 /// The notes of now.
@@ -80,7 +80,7 @@ pub enum Source {
     },
 }
 
-/// Begins flows.
+/// The application that begins flows.
 pub struct Sender {
     /// This host's index in the workload.
     pub host: usize,
@@ -238,7 +238,7 @@ impl App for Sender {
     }
 }
 
-/// Takes flows.
+/// The application that receives flows.
 pub struct Sink {
     /// Where it listens.
     pub local: SocketAddr,

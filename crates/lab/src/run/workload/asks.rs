@@ -46,7 +46,7 @@ pub fn client_port(place: u32) -> u16 {
     FIRST_PORT + place as u16
 }
 
-/// Asks.
+/// The client application.
 pub struct Client {
     /// One for each request that it has going at a time.
     pub places: Vec<ClientPlace>,
@@ -60,7 +60,7 @@ pub struct Client {
     pub request_bytes: u64,
     /// The pause behind an answer.
     pub think: Duration,
-    /// Nothing is asked from here on.
+    /// No request begins from here on.
     pub stop: Instant,
     /// All parts, in the order in which they were asked for.
     pub notes: Notes<Vec<ResponsePart>>,
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// The next request: its connections first, where they do not stand yet.
+    /// The next request: first opens its missing connections.
     fn begin(&mut self, cx: &mut AppCx<'_>, at: usize) {
         let place = &mut self.places[at];
         place.due = None;
@@ -178,7 +178,7 @@ impl Client {
         }
     }
 
-    /// All connections stand: to all servers at once.
+    /// All connections are open: sends the request to all servers at once.
     fn ask(&mut self, cx: &mut AppCx<'_>, at: usize) {
         let place = &mut self.places[at];
         let (servers, bytes) = std::mem::take(&mut place.asked);
@@ -268,7 +268,7 @@ impl Client {
         self.begin_due(cx);
     }
 
-    /// Nothing more is asked from this place.
+    /// No more requests come from this place.
     fn close(&mut self, cx: &mut AppCx<'_>, at: usize) {
         let place = &mut self.places[at];
         for leg in std::mem::take(&mut place.legs).into_values() {
@@ -326,7 +326,7 @@ pub struct Answers {
     pub end: (u32, u32),
 }
 
-/// Who asks, as servers know it.
+/// What servers need to know of clients.
 pub struct Clients {
     /// What all is drawn by.
     pub plan: WorkloadPlan,
@@ -348,7 +348,7 @@ impl Clients {
     }
 }
 
-/// Answers.
+/// The server application.
 pub struct Server {
     /// This host's index in the workload.
     pub host: usize,
@@ -378,7 +378,7 @@ pub struct Dialogue {
     drawn: u32,
     /// Bytes of the request that is arriving.
     received: u64,
-    /// Bytes that are owed.
+    /// Bytes of the answer not yet written.
     to_write: u64,
 }
 

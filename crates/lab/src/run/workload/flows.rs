@@ -1,4 +1,4 @@
-//! What became of the flows of `[flows]`, as records like those of workloads.
+//! Results of the flows of `[flows]`, as records like those of workloads.
 
 use std::net::IpAddr;
 
@@ -82,7 +82,7 @@ fn together(reports: impl Iterator<Item = AppReport>) -> AppReport {
     })
 }
 
-/// What became of a flow, and when it had all if it is finished.
+/// The result of a flow, and when it had everything if it is finished.
 fn outcome(
     plan: &Plan,
     flow: &FlowPlan,

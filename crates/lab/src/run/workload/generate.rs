@@ -8,7 +8,7 @@ use crate::plan::workload::matrix::{Chooser, Matrix};
 use crate::plan::workload::sizes::{Sizes, unit};
 use crate::plan::workload::{Arrivals, WorkloadPlan};
 
-/// One flow to be.
+/// A planned flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// When it begins.
@@ -40,8 +40,8 @@ pub fn stream(seed: u64, workload: usize, host: usize) -> Rng {
     Rng::stream(seed, STREAMS + ((workload as u64 + 1) << 24) + host as u64)
 }
 
-/// The requests that a client makes one after the other. It and those that answer each draw the same, so that
-/// nobody has to be told.
+/// The requests that a client makes one after the other. Client and servers draw the same ones, so that
+/// nothing has to be transmitted.
 #[derive(Clone, Debug)]
 pub struct Requests {
     client: usize,
@@ -74,7 +74,7 @@ impl Requests {
         })
     }
 
-    /// Whom the next one asks, and for how many bytes each.
+    /// The servers of the next request, and the bytes from each.
     pub fn draw(&mut self) -> (Vec<usize>, u64) {
         let bytes = self.sizes.draw(&mut self.rng);
         let servers = if self.servers + 1 == self.hosts {

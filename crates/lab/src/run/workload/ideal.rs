@@ -1,4 +1,4 @@
-//! How long a flow would take at least in the empty network.
+//! The least time that a flow would take in the empty network.
 //!
 //! A handshake of one round trip, then all segments, full but for the last, at the rate of the slowest
 //! link, and the last one once more over each other link. No window ever waits: what TCP's slow start
@@ -17,7 +17,7 @@ pub struct Ideals<'a> {
     paths: BTreeMap<(usize, usize), Path>,
 }
 
-/// What the links of a path come to.
+/// The sums over the links of a path.
 #[derive(Clone, Debug, Default)]
 struct Path {
     /// Sum of the delays, in ns.

@@ -1,4 +1,4 @@
-//! Workloads in a world: their programs, and what became of their flows.
+//! Workloads in a world: their applications, and the results of their flows.
 
 mod app;
 mod asks;
@@ -48,7 +48,7 @@ pub struct Workload {
     full: Arc<AtomicBool>,
 }
 
-/// What its programs note.
+/// The notes of its applications.
 enum AppNotes {
     /// Flows that open a connection each: what senders and receivers saw, host by host.
     Flows(Vec<SenderNotes>, Vec<ReceiverNotes>),
@@ -286,7 +286,7 @@ impl Workload {
                 let received = app::open(&received[sent.to]).get(&far).copied();
                 let (from, to) = (workload.hosts[host], workload.hosts[sent.to]);
                 let whole = received.filter(|received| received.bytes >= sent.bytes);
-                // A connection that is still open is asked itself.
+                // The state of a connection that is still open is read from it.
                 let info = sent.socket.and_then(|socket| {
                     built.world.host(NodeId(from as u32)).tcp_info(built.world.now(), socket)
                 });
@@ -362,7 +362,7 @@ impl Workload {
 /// A flow, and the request of which it is a part of the answer.
 type RequestedFlow = (Option<RequestId>, FlowRecord);
 
-/// A flow of a workload, but for what became of it.
+/// A flow of a workload, without its result.
 fn blank(workload: &WorkloadPlan, ends: (usize, usize), losses: (u32, u32)) -> FlowRecord {
     FlowRecord {
         name: workload.name.clone(),
