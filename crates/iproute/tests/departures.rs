@@ -127,13 +127,3 @@ fn rules_keep_no_bits_that_decide_nothing() {
     assert!(run(&mut ip, "rule show").contains("7:\tfrom 10.0.0.0/8 lookup 100"));
     run(&mut ip, "rule del from 10.0.0.6/8");
 }
-
-/// 12. A kernel lists `from all iif nope [detached] lookup 5`.
-#[test]
-fn a_rule_waits_for_no_device() {
-    let mut ip = router();
-    for word in ["iif", "oif"] {
-        let error = ip.run(&format!("rule add {word} nope table 5")).unwrap_err().to_string();
-        assert!(error.contains("Cannot find device \"nope\""), "{error}");
-    }
-}

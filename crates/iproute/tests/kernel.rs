@@ -262,6 +262,29 @@ route add 92.0.0.0/8 via 10.0.2.2 metric 6
 route add 92.0.0.0/6 via 10.0.2.9
 route add 93.1.0.0/16 nhid 1
 route add 93.0.0.0/8 via 10.0.2.9
+rule add iif nope table 7 priority 200
+rule add not iif nope2 table 7 priority 201
+rule add oif nope prohibit priority 202
+rule add iif a/b table 7
+rule add oif 1234567890123456 table 7
+rule add iif gone table 7 priority 203
+rule del iif gone
+rule del iif gone
+rule del oif never
+rule add to 94.0.0.0/8 table main suppress_ifgroup 5 priority 204
+rule add to 94.0.0.0/8 table 130 suppress_ifgroup default priority 205
+rule add to 94.0.0.0/8 table 130 suppress_ifgroup 6 suppress_prefixlength 3 priority 206
+rule add table 7 suppress_ifgroup bah
+rule add table 7 suppress_ifgroup 4294967295
+rule add table 7 suppress_ifgroup
+rule add table 7 suppress_ifgroup 7 priority 207
+rule del suppress_ifgroup 7
+route add 94.1.0.0/16 via 10.0.3.2
+route add 94.2.0.0/16 via 10.0.2.2
+route add 94.0.0.0/8 via 10.0.1.9 table 130
+link set dev a3 group 5
+link set dev a1 group 0x5
+link set dev a1 group foo
 ";
 
 /// Asked of both at the end; the answers must be equal.
@@ -389,6 +412,34 @@ route get 2.2.2.2
 route get 5.0.0.1
 route get 6.0.0.1
 route get 7.0.0.1
+route get 94.1.0.1
+route get 94.2.0.1
+route get 94.3.0.1
+route show metric 7
+-j route show metric 7
+route show priority 5
+route show preference 0
+route show metric 0x7 src 10.0.3.1
+route show src 10.0.3.1
+-j route show src 10.0.3.1
+route show src 10.0.0.0/16
+-d route show src 10.0.3.1
+route show src 0.0.0.0/8
+route show src 0/0
+route show src fd00::1
+route show table all src 10.0.1.1
+-6 route show metric 1024
+-6 -j route show metric 5
+-6 route show src fd00:2::1
+rule show iif nope
+-j rule show iif nope2
+rule show oif nope
+rule show oif nope2
+-j rule show priority 206
+nexthop bucket get id 20 index 99
+nexthop bucket get id 12 index 0
+nexthop bucket get id 1 index 0
+nexthop bucket get id 999 index 0
 route get 10.0.1.1
 -j route get 10.0.1.1
 route get 10.0.1.255

@@ -202,7 +202,8 @@ impl<K: Address> Family<K> {
     }
 
     /// `fib_rules_lookup()`: the first rule that leads somewhere. With
-    /// [`Query::Prefix`] the answer knows the length of its prefix.
+    /// [`Query::Prefix`] the answer knows the length of its prefix. `suppressed` is asked about what rules
+    /// find that may ignore it.
     #[inline]
     pub fn resolve<'a>(
         &'a self,
@@ -211,6 +212,7 @@ impl<K: Address> Family<K> {
         dst: K,
         want: Query,
         good: impl Fn(&Alias, &Info) -> bool,
+        suppressed: impl Fn(&Rule, &FoundRoute<'_>) -> bool,
     ) -> LookupResult<'a> {
         let (rules, mut index) = (self.rules(), 0);
         while let Some(step) = self.steps.get(index) {
@@ -223,12 +225,11 @@ impl<K: Address> Family<K> {
                 Action::Table(_) => {
                     let Some(table) = step.table else { continue };
                     let table = &self.tables[table as usize];
-                    let want =
-                        if rule.suppress_prefix_len.is_some() { Query::Prefix } else { want };
+                    let may_suppress = rule.may_suppress();
+                    let want = if may_suppress { Query::Prefix } else { want };
                     match table.resolve(infos, key, dst, want, &good) {
                         LookupResult::Nothing | LookupResult::Refuse(RouteType::Throw) => {}
-                        LookupResult::Route(found)
-                            if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
+                        LookupResult::Route(found) if may_suppress && suppressed(rule, &found) => {}
                         LookupResult::Route(found) => {
                             return LookupResult::Route(FoundRoute { rule: step.rule, ..found });
                         }

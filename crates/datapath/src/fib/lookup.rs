@@ -171,16 +171,43 @@ impl Fib {
         let port = key.demanded_port();
         let good =
             |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
+        let suppressed = |rule: &Rule, found: &FoundRoute<'_>| self.is_suppressed(key, rule, found);
+        let infos = &self.infos;
         match key.dst {
-            IpAddr::V4(dst) => self.v4.resolve(&self.infos, key, dst.to_bits(), want, good),
+            IpAddr::V4(dst) => self.v4.resolve(infos, key, dst.to_bits(), want, good, suppressed),
             IpAddr::V6(dst) if port == key.oif => {
-                self.v6.resolve(&self.infos, key, dst.to_bits(), want, good)
+                self.v6.resolve(infos, key, dst.to_bits(), want, good, suppressed)
             }
             IpAddr::V6(dst) => {
-                let found = self.v6.resolve(&self.infos, key, dst.to_bits(), Query::Prefix, good);
-                self.prefer_port(key, dst.to_bits(), found)
+                let dst = dst.to_bits();
+                let found = self.v6.resolve(infos, key, dst, Query::Prefix, good, suppressed);
+                self.prefer_port(key, dst, found)
             }
         }
+    }
+
+    /// True if the rule ignores what it has found (`fib4_rule_suppress`, `fib6_rule_suppress`).
+    #[cold]
+    fn is_suppressed(&self, key: &RouteKey, rule: &Rule, found: &FoundRoute<'_>) -> bool {
+        let is_of = |group: u32| {
+            self.device(key, found.info).is_some_and(|port| self.link(port).group == group)
+        };
+        rule.suppress_prefix_len.is_some_and(|len| found.prefix_len <= len)
+            || rule.suppress_group.is_some_and(is_of)
+    }
+
+    /// The interface that a route stands for before the choice is made: IPv4's first one, whether or not it
+    /// serves; of IPv6, which has chosen by then, that of the next hop.
+    fn device(&self, key: &RouteKey, info: &Info) -> Option<u16> {
+        let paths = info.object().map_or(&info.paths, |id| self.object(id).paths()).paths();
+        if info.shared.v6 && paths.len() > 1 {
+            let Decision::Forward(hop) = self.choose(None, key, info, || HashInput::from(key))
+            else {
+                return None;
+            };
+            return Some(hop.port);
+        }
+        paths.first().map(|path| path.hop.port)
     }
 
     /// Among routes that differ in nothing but their next hop, the one over the interface that was

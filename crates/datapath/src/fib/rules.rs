@@ -32,6 +32,8 @@ pub struct Rule {
     pub dst_ports: Option<RangeInclusive<u16>>,
     /// `suppress_prefixlength`: ignore what was found if its prefix is this short.
     pub suppress_prefix_len: Option<u8>,
+    /// `suppress_ifgroup`: ignore what was found if it goes by an interface of this group.
+    pub suppress_group: Option<u32>,
     /// What to do.
     pub action: Action,
 }
@@ -78,6 +80,7 @@ impl Rule {
             src_ports: None,
             dst_ports: None,
             suppress_prefix_len: None,
+            suppress_group: None,
             action,
         }
     }
@@ -92,7 +95,13 @@ impl Rule {
         if v6 { V4.split_at(2).0 } else { V4 }
     }
 
-    /// True if there is no condition.
+    /// True if something that is found may be ignored.
+    pub const fn may_suppress(&self) -> bool {
+        self.suppress_prefix_len.is_some() || self.suppress_group.is_some()
+    }
+
+    /// True if there is no condition. A group of interfaces is one: of several next hops of IPv6 it lets some
+    /// through, and which is chosen is a matter of more than the destination.
     pub fn is_for_all(&self) -> bool {
         let suppress_prefix_len = self.suppress_prefix_len;
         *self == Self { suppress_prefix_len, ..Self::all(self.priority, self.action) }

@@ -40,6 +40,8 @@ pub struct LinkState {
     pub ignore_linkdown: bool,
     /// The same of `net.ipv6.conf`.
     pub ignore_linkdown_v6: bool,
+    /// The group that it belongs to (`ip link set dev … group`), for rules with `suppress_ifgroup`.
+    pub group: u32,
 }
 
 impl Default for Settings {
@@ -80,6 +82,12 @@ impl Hashed {
 
 impl Default for LinkState {
     fn default() -> Self {
-        Self { up: true, carrier: true, ignore_linkdown: false, ignore_linkdown_v6: false }
+        Self {
+            up: true,
+            carrier: true,
+            ignore_linkdown: false,
+            ignore_linkdown_v6: false,
+            group: 0,
+        }
     }
 }

@@ -547,6 +547,52 @@ fn a_large_table_passes_over_dead_hops_and_other_tos() {
     assert_eq!(fib.lookup(&key("20.0.10.1")), to(2, "10.0.2.1"), "24 bits are not suppressed");
 }
 
+/// Of a route with several next hops IPv4 looks at the first one, whether or not it serves; IPv6 at the one that is
+/// chosen, which here is the choice by what the key says, whatever else is hashed.
+#[test]
+fn a_group_of_interfaces_is_ignored_by_the_hop_that_stands_for_the_route() {
+    let mut fib = Fib::new();
+    let now = Instant::ZERO;
+    fib.set_link(now, 1, LinkState { group: 7, ..LinkState::default() });
+    let rule = |group| Rule { suppress_group: group, ..Rule::all(9, Action::Table(TableId::MAIN)) };
+    fib.add(Route { target: Target::Hops(two_hops()), ..Route::on_link(net("20.0.0.0/8"), 1) })
+        .unwrap();
+    let last = |prefix| Route::on_link(prefix, 5).table(TableId::DEFAULT);
+    fib.add(last(Prefix::DEFAULT_V4)).unwrap();
+    fib.delete_rule(false, |rule| rule.priority == 32766).unwrap();
+    fib.add_rule(false, rule(Some(7))).unwrap();
+    let on = |port| Decision::Forward(Hop { port, gateway: None });
+    assert_eq!(fib.lookup(&key("20.0.0.1")), on(5));
+    assert!(!fib.decides_by_destination());
+    fib.set_link(now, 1, LinkState { up: false, ..fib.link(1) });
+    assert_eq!(fib.lookup(&key("20.0.0.1")), on(5), "though the other one would serve");
+    fib.set_link(now, 1, LinkState { group: 6, ..LinkState::default() });
+    assert_ne!(fib.lookup(&key("20.0.0.1")), on(5));
+
+    fib.set_link(now, 1, LinkState { group: 7, ..LinkState::default() });
+    let hops = [1, 2].map(|port| NextHop::new(port, Some(ip(&format!("fd00:{port}::1"))))).to_vec();
+    fib.add(Route { target: Target::Hops(hops), ..Route::on_link(net("fd20::/16"), 1) }).unwrap();
+    fib.add(last(net("::/0"))).unwrap();
+    fib.delete_rule(true, |rule| rule.priority == 32766).unwrap();
+    fib.add_rule(true, rule(Some(7))).unwrap();
+    fib.add_rule(true, Rule::all(10, Action::Table(TableId::DEFAULT))).unwrap();
+    let (mut ignored, mut served) = (0, 0);
+    for host in 1..=64u16 {
+        let key = key(&format!("fd20::{host:x}"));
+        let other = RouteKey { dst: ip(&format!("fd20::{:x}", host + 64)), ..key };
+        let by_itself = fib.forward(now, &key, || HashInput::from(&key));
+        let by_another = fib.forward(now, &key, || HashInput::from(&other));
+        assert_ne!(by_itself, to(1, "fd00:1::1"));
+        if by_itself == on(5) {
+            assert_eq!(by_another, on(5));
+            ignored += 1;
+        } else {
+            served += 1;
+        }
+    }
+    assert!(ignored > 10 && served > 10, "{ignored} {served}");
+}
+
 /// Equal lists of routes are stored once: prefixes cost no more than their place in the trie.
 #[test]
 fn lists_are_shared_and_go_with_their_last_prefix() {

@@ -6,10 +6,11 @@ use super::names::LOOPBACK;
 use super::netlink::{
     self, Interfaces, NetlinkError, RTM_NEWNEXTHOP, RTM_NEWROUTE, address, attributes, word,
 };
+use super::rule::input_port;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use datapath::fib::nexthop::ObjectConfig;
-use datapath::fib::{Action, FibError, InputPort, LinkState, Prefix, Route, Rule, TableId, Target};
+use datapath::fib::{Action, FibError, LinkState, Prefix, Route, Rule, TableId, Target};
 
 /// `RTM_NEWLINK`.
 pub const RTM_NEWLINK: u16 = 16;
@@ -19,9 +20,8 @@ pub const RTM_NEWADDR: u16 = 20;
 pub const RTM_NEWRULE: u16 = 32;
 
 /// What rules of a kernel ask for besides, and ours cannot (`FRA_*`), in the words of `ip rule`.
-const UNKNOWN: [(u16, &str); 10] = [
+const UNKNOWN: [(u16, &str); 9] = [
     (12, "tun_id"),
-    (13, "suppress_ifgroup"),
     (19, "l3mdev"),
     (20, "uidrange"),
     (25, "dscp"),
@@ -39,6 +39,7 @@ pub type Message = (u16, Vec<u8>);
 pub type Skipped = Vec<String>;
 
 const IFLA_IFNAME: u16 = 3;
+const IFLA_GROUP: u16 = 27;
 const IFLA_MTU: u16 = 4;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
@@ -183,10 +184,12 @@ fn add_link(
     let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
     let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
     let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-    let mut name = None;
+    let (mut name, mut group) = (None, 0);
     for attribute in attributes(&body[16..]) {
-        if let (IFLA_IFNAME, value) = attribute? {
-            name = Some(text(value));
+        match attribute? {
+            (IFLA_IFNAME, value) => name = Some(text(value)),
+            (IFLA_GROUP, value) => group = word(IFLA_GROUP, value)?,
+            _ => {}
         }
     }
     if flags & IFF_LOOPBACK != 0 {
@@ -201,11 +204,11 @@ fn add_link(
         None if known.iter().any(is_taken) => format!("{name}@{index}"),
         None => name,
     };
-    let port = ip.devices.port(&name).unwrap_or_else(|| ip.devices.add(&name));
+    let port = ip.devices.port(&name).unwrap_or_else(|| ip.add_device(&name));
     numbers.known.push((index, port));
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
     // A device that is down has no carrier either; whether it would have one is unknown.
-    Ok(Some((port, LinkState { up, carrier: carrier || !up, ..LinkState::default() })))
+    Ok(Some((port, LinkState { up, carrier: carrier || !up, group, ..LinkState::default() })))
 }
 
 /// What an `RTM_NEWLINK` or `RTM_DELLINK` tells: the interface's number and name, and whether it is up and has
@@ -299,7 +302,7 @@ fn add_rules<'a>(
 
 /// `struct fib_rule_hdr` and its attributes (`FRA_*`).
 fn read_rule(
-    ip: &Ip,
+    ip: &mut Ip,
     body: &[u8],
     skipped: &mut Skipped,
 ) -> Result<Option<(bool, Rule)>, NetlinkError> {
@@ -334,21 +337,19 @@ fn read_rule(
             2 => rule.from = prefix(kind, value, from_len)?,
             3 | 17 => {
                 let name = text(value);
-                let Some(port) = ip.devices.port(&name) else {
+                let Some(port) = ip.port_for_rule(&name) else {
                     skipped.push(format!("a rule for the absent interface {name}"));
                     return Ok(None);
                 };
-                if kind == 17 {
-                    rule.oif = Some(port);
-                } else if port == LOOPBACK {
-                    rule.iif = Some(InputPort::Loopback);
-                } else {
-                    rule.iif = Some(InputPort::Port(port));
+                match kind {
+                    17 => rule.oif = Some(port),
+                    _ => rule.iif = Some(input_port(port)),
                 }
             }
             4 => target = word(kind, value)?,
             6 => rule.priority = word(kind, value)?,
             10 => mark = word(kind, value)?,
+            13 => rule.suppress_group = Some(word(kind, value)?).filter(|group| *group != u32::MAX),
             14 => rule.suppress_prefix_len = u8::try_from(word(kind, value)?).ok(),
             15 => table = word(kind, value)?,
             16 => mask = word(kind, value)?,
@@ -357,7 +358,6 @@ fn read_rule(
             24 => rule.dst_ports = Some(range(kind, value)?),
             // Realms, padding, and who made the rule: they narrow nothing.
             11 | 18 | 21 => {}
-            13 if word(kind, value)? == u32::MAX => {}
             _ => unknown = Some(kind),
         }
     }

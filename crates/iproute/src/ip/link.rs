@@ -1,13 +1,13 @@
 //! `ip link`: just enough to give a configuration its interfaces.
 
-use super::names::{Devices, LOOPBACK, invalid};
+use super::names::{self, Devices, LOOPBACK, invalid};
 use super::statistics::operstate;
 use super::{Ip, IpResult, Options, json, verb};
 use crate::words::{Result, Word, Words};
 use datapath::fib::FibError;
 
 impl Ip {
-    /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off`,
+    /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off|group GROUP`,
     /// `ip link show [[dev] NAME]`.
     pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "link", &["add", "set", "show"])? {
@@ -21,7 +21,7 @@ impl Ip {
                 if self.devices.port(name.text).is_some() {
                     return Err(FibError::Exists.into());
                 }
-                self.devices.add(name.text);
+                self.add_device(name.text);
             }
             _ => self.link_set(words)?,
         }
@@ -46,16 +46,24 @@ impl Ip {
     pub(super) fn link_line(&self, port: u16) -> String {
         let (flags, state) = self.link_state(port);
         let (index, name) = (index(port), self.devices.name(port));
-        format!("{index}: {name}: <{}> state {state}\n", flags.join(","))
+        let group = match self.fib.link(port).group {
+            0 => String::new(),
+            group => format!(" group {group}"),
+        };
+        format!("{index}: {name}: <{}> state {state}{group}\n", flags.join(","))
     }
 
     pub(super) fn link_object(&self, port: u16) -> json::Object {
         let (flags, state) = self.link_state(port);
-        json::Object::default()
+        let object = json::Object::default()
             .number("ifindex", index(port))
             .text("ifname", self.devices.name(port))
             .words("flags", &flags)
-            .text("operstate", state)
+            .text("operstate", state);
+        match self.fib.link(port).group {
+            0 => object,
+            group => object.text("group", &group.to_string()),
+        }
     }
 
     fn link_state(&self, port: u16) -> (Vec<&'static str>, &'static str) {
@@ -82,7 +90,11 @@ impl Ip {
                         _ => return Err(invalid(value, "must be \"on\" or \"off\"", None).into()),
                     };
                 }
-                _ => return Err(word.unknown("link set", &["up", "down", "carrier"]).into()),
+                "group" => link.group = names::group(words.value(word)?, "group")?,
+                _ => {
+                    let known = ["up", "down", "carrier", "group"];
+                    return Err(word.unknown("link set", &known).into());
+                }
             }
         }
         let was = self.fib.link(port);
@@ -119,8 +131,13 @@ pub fn read_shown(words: &mut Words<'_>, object: &str, devices: &Devices) -> Res
     }
 }
 
-/// Names that the kernel gives to an interface (`dev_valid_name`), but for `#`, which begins a
-/// comment where lines are kept.
+/// Names of interfaces that ip(8) takes in rules (`check_ifname`), but for `#`, which begins a comment where lines
+/// are kept.
+pub(super) fn is_name(text: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&text.len()) && !text.contains(['/', '#'])
+}
+
+/// Names that the kernel gives to an interface (`dev_valid_name`), but for `#` as well.
 fn check_name(name: Word<'_>) -> Result<()> {
     let text = name.text;
     if text.len() > LONGEST_NAME || text.contains(['/', ':', '#']) || [".", ".."].contains(&text) {

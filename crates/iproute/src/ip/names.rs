@@ -24,6 +24,11 @@ pub struct Devices {
     owners: BTreeMap<(IpAddr, u16), u32>,
     /// The first IPv4 address that each port has in a network.
     primaries: BTreeMap<(u16, Prefix), Ipv4Addr>,
+    /// Names of interfaces that are not there and that rules wait for. The rules hold numbers that no port has:
+    /// they count down from below that of `lo`.
+    awaited: Vec<String>,
+    /// No interface comes any more.
+    complete: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +50,48 @@ impl Devices {
         self.by_name.insert(behind, port);
         self.ports.push(Device { name: name.to_owned(), addresses: Vec::new() });
         port
+    }
+
+    /// Says that no interface comes any more: a rule for one that is not there is a mistake then, where it
+    /// would wait else.
+    pub fn complete(&mut self) {
+        self.complete = true;
+    }
+
+    /// The number by which rules name an interface that need not be there, if it is or some rule has waited
+    /// for it.
+    pub(super) fn rule_port(&self, name: &str) -> Option<u16> {
+        let awaited = || self.awaited.iter().position(|there| there == name).map(awaited_port);
+        self.port(name).or_else(awaited)
+    }
+
+    /// A number by which a rule may wait for an interface that is not there; `None` where none comes, or too many
+    /// are waited for. Numbers that no rule has (`in_use`) are given anew.
+    pub(super) fn wait_for(&mut self, name: &str, in_use: impl Fn(u16) -> bool) -> Option<u16> {
+        if self.complete {
+            return None;
+        }
+        let free = (0..self.awaited.len()).find(|&at| !in_use(awaited_port(at)));
+        let at = free.unwrap_or(self.awaited.len());
+        if at == self.awaited.len() {
+            if at == AWAITED {
+                return None;
+            }
+            self.awaited.push(String::new());
+        }
+        name.clone_into(&mut self.awaited[at]);
+        Some(awaited_port(at))
+    }
+
+    /// True if that is the number of an interface that rules wait for.
+    pub(super) fn is_awaited(&self, port: u16) -> bool {
+        self.awaited(port).is_some()
+    }
+
+    /// The name of an interface that a rule waits for, by the number that the rule has.
+    fn awaited(&self, port: u16) -> Option<&str> {
+        let at = usize::from((LOOPBACK - 1).checked_sub(port)?);
+        self.awaited.get(at).map(String::as_str)
     }
 
     /// Notes an address of a port.
@@ -107,7 +154,8 @@ impl Devices {
         if port == LOOPBACK {
             return "lo";
         }
-        self.ports.get(usize::from(port)).map_or("if?", |device| &device.name)
+        let awaited = || self.awaited(port).unwrap_or("if?");
+        self.ports.get(usize::from(port)).map_or_else(awaited, |device| &device.name)
     }
 
     /// The port with this name.
@@ -150,6 +198,14 @@ impl Devices {
             word.error(format!("Cannot find device \"{}\"", word.text), nearest)
         })
     }
+}
+
+/// So many interfaces may be waited for at a time.
+const AWAITED: usize = 4_096;
+
+/// The number that rules have of the awaited interface at this place.
+fn awaited_port(at: usize) -> u16 {
+    LOOPBACK - 1 - at as u16
 }
 
 /// The place of a port among all: `lo`, whose number is the last, is the first.
@@ -281,6 +337,19 @@ pub(super) fn invalid(word: Word<'_>, what: &str, nearest: Option<String>) -> Gr
 /// A number (`get_u32`).
 pub(super) fn number(word: Word<'_>, what: &str) -> Result<u32> {
     parse_number(word.text).ok_or_else(|| invalid(word, what, None))
+}
+
+/// The number of a group of interfaces; `group_a2n` knows one name, and takes no number of 32 bits.
+pub(super) fn group(word: Word<'_>, what: &str) -> Result<u32> {
+    let number = if word.text == "default" { Some(0) } else { parse_number(word.text) };
+    number.filter(|group| i32::try_from(*group).is_ok()).ok_or_else(|| {
+        let nearest = word.unknown("group", &["default"]).nearest;
+        invalid(word, &format!("Invalid \"{what}\" value"), nearest)
+    })
+}
+
+pub(super) fn group_name(group: u32) -> String {
+    if group == 0 { "default".to_owned() } else { group.to_string() }
 }
 
 /// An address, of one family if `family` says which (is it IPv6?).

@@ -1,4 +1,4 @@
-//! `ip nexthop add|replace|del|show|get` and `ip nexthop bucket show`.
+//! `ip nexthop add|replace|del|show|get` and `ip nexthop bucket show|get`.
 
 use super::json::{Object, list};
 use super::names::{self, invalid};
@@ -36,6 +36,24 @@ struct ObjectWords {
     blackhole: bool,
     group: Vec<Member>,
     resilient: Option<ResilientWords>,
+}
+
+/// A bucket of a resilient group, as it is listed.
+fn bucket_line(id: u32, bucket: &BucketInfo, options: Options) -> String {
+    let idle = seconds(bucket.idle_time);
+    if !options.json {
+        return format!("id {id} index {} idle_time {idle} nhid {} \n", bucket.index, bucket.id);
+    }
+    let inner = Object::default()
+        .number("index", bucket.index)
+        .raw("idle_time", &idle)
+        .number("nhid", bucket.id);
+    let no_flags: &[&str] = &[];
+    Object::default()
+        .number("id", id)
+        .raw("bucket", &inner.finish())
+        .words("flags", no_flags)
+        .finish()
 }
 
 /// What was said of a resilient group.
@@ -215,7 +233,9 @@ impl Ip {
     }
 
     fn bucket_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
-        verb(words, "nexthop bucket", &["show"])?;
+        if verb(words, "nexthop bucket", &["show", "get"])? == "get" {
+            return self.bucket_get(words, options);
+        }
         let (mut wanted, mut member, mut over) = (None, None, None);
         while let Some(word) = words.next() {
             match word.text {
@@ -244,25 +264,40 @@ impl Ip {
         let mut lines = Vec::new();
         for (id, _) in self.fib.objects().iter().filter(|(id, _)| wanted.is_none_or(|w| w == *id)) {
             let buckets = self.fib.buckets(self.now, id).into_iter().flatten();
-            for bucket in buckets.filter(is_meant) {
-                let idle = seconds(bucket.idle_time);
-                lines.push(if options.json {
-                    let inner = Object::default()
-                        .number("index", bucket.index)
-                        .raw("idle_time", &idle)
-                        .number("nhid", bucket.id);
-                    let no_flags: &[&str] = &[];
-                    Object::default()
-                        .number("id", id)
-                        .raw("bucket", &inner.finish())
-                        .words("flags", no_flags)
-                        .finish()
-                } else {
-                    format!("id {id} index {} idle_time {idle} nhid {} \n", bucket.index, bucket.id)
-                });
-            }
+            lines.extend(buckets.filter(is_meant).map(|bucket| bucket_line(id, &bucket, options)));
         }
         Ok(if options.json { list(&lines) } else { lines.concat() })
+    }
+
+    /// `ip nexthop bucket get id ID index INDEX` (`rtm_get_nexthop_bucket`).
+    fn bucket_get(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
+        let (mut id, mut index) = (None, None);
+        while let Some(word) = words.next() {
+            match word.text {
+                "id" => id = Some(names::number(words.value(word)?, "invalid id value")?),
+                "index" => {
+                    let (value, what) = (words.value(word)?, "invalid bucket index value");
+                    let number = u16::try_from(names::number(value, what)?);
+                    index = Some(number.map_err(|_| invalid(value, what, None))?);
+                }
+                _ => return Err(word.unknown("nexthop bucket get", &["id", "index"]).into()),
+            }
+        }
+        let (Some(id @ 1..), Some(index)) = (id, index) else {
+            return Err(words.ended("\"id\" and \"index\" must be said").into());
+        };
+        let object = self.fib.objects().get(id).ok_or(FibError::NoSuchEntry)?;
+        if object.resilient().is_none() {
+            return Err(IpError::Answer(if object.members().is_empty() {
+                "Error: Not a nexthop group."
+            } else {
+                "Error: Nexthop group not of type resilient."
+            }));
+        }
+        let bucket = self.fib.buckets(self.now, id).into_iter().flatten().nth(index.into());
+        let bucket = bucket.ok_or(IpError::Answer("Error: Bucket index out of bounds."))?;
+        let line = bucket_line(id, &bucket, options);
+        Ok(if options.json { list(&[line]) } else { line })
     }
 
     fn read_object(

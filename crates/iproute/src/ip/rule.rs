@@ -6,14 +6,14 @@ use super::check::refuse_ecn_bits;
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK, invalid};
 use super::route::read_tos;
-use super::{Ip, IpError, IpResult, Options, verb};
+use super::{Ip, IpError, IpResult, Options, link, verb};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::ops::RangeInclusive;
 use datapath::fib::{Action, InputPort, Prefix, Rule, TableId};
 use select::Selector;
 
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "protocol",
     "from",
     "to",
@@ -35,6 +35,7 @@ const WORDS: [&str; 24] = [
     "prohibit",
     "not",
     "suppress_prefixlength",
+    "suppress_ifgroup",
     "order",
     "dev",
     "type",
@@ -58,7 +59,7 @@ impl Ip {
                 if words.peek().is_none() {
                     return Err(IpError::Answer("\"ip rule add\" requires arguments."));
                 }
-                let said = self.read_rule(words, options)?;
+                let said = self.read_rule(words, options, true)?;
                 said.check()?;
                 let priority = said.priority.unwrap_or_else(|| self.free_priority(said.is_v6()));
                 let action = said.action.unwrap_or(Action::Table(TableId::MAIN));
@@ -68,7 +69,7 @@ impl Ip {
                 self.fib.add_rule(said.is_v6(), Rule { priority, action, ..said.rule })?;
             }
             _ => {
-                let said = self.read_rule(words, options)?;
+                let said = self.read_rule(words, options, false)?;
                 self.fib.delete_rule(said.is_v6(), |rule| said.fits(rule))?;
             }
         }
@@ -81,7 +82,13 @@ impl Ip {
         second.map_or(0, |rule| rule.priority.saturating_sub(1))
     }
 
-    fn read_rule(&self, words: &mut Words<'_>, options: Options) -> Result<RuleWords> {
+    /// Where what is said is of a new rule (`adds`), an interface that is not there is waited for.
+    fn read_rule(
+        &mut self,
+        words: &mut Words<'_>,
+        options: Options,
+        adds: bool,
+    ) -> Result<RuleWords> {
         let mut said = RuleWords {
             rule: Rule::all(0, Action::Nop),
             family: options.family(),
@@ -95,12 +102,12 @@ impl Ip {
                 "to" => said.rule.to = read_prefix(words.value(word)?, &mut said.family)?,
                 "fwmark" => said.rule.mark = read_mark(words.value(word)?)?,
                 "iif" | "dev" => {
-                    let port = self.devices.read(words.value(word)?)?;
-                    let loopback = port == LOOPBACK;
-                    said.rule.iif =
-                        Some(if loopback { InputPort::Loopback } else { InputPort::Port(port) });
+                    let port = self.rule_device(words.value(word)?, "\"iif\"/\"dev\"", adds)?;
+                    said.rule.iif = Some(input_port(port));
                 }
-                "oif" => said.rule.oif = Some(self.devices.read(words.value(word)?)?),
+                "oif" => {
+                    said.rule.oif = Some(self.rule_device(words.value(word)?, "\"oif\"", adds)?);
+                }
                 "ipproto" => said.rule.protocol = Some(names::ip_protocol(words.value(word)?)?),
                 "sport" => said.rule.src_ports = Some(read_ports(words.value(word)?, "sport")?),
                 "dport" => said.rule.dst_ports = Some(read_ports(words.value(word)?, "dport")?),
@@ -121,6 +128,10 @@ impl Ip {
                     let len = names::number(value, "suppress_prefixlength value is invalid")?;
                     said.rule.suppress_prefix_len = Some(len.min(255) as u8);
                 }
+                "suppress_ifgroup" | "sup_group" => {
+                    let group = names::group(words.value(word)?, "suppress_ifgroup")?;
+                    said.rule.suppress_group = Some(group);
+                }
                 "proto" | "protocol" => drop(names::protocol(words.value(word)?)?),
                 "nop" => said.action = Some(Action::Nop),
                 "type" => said.action = Some(read_type(words.value(word)?)?),
@@ -128,6 +139,58 @@ impl Ip {
             }
         }
         Ok(said)
+    }
+
+    /// The number by which rules name an interface.
+    fn rule_device(&mut self, name: Word<'_>, what: &str, adds: bool) -> Result<u16> {
+        if !link::is_name(name.text) {
+            return Err(invalid(name, &format!("{what} not a valid ifname"), None));
+        }
+        if adds {
+            return self.port_for_rule(name.text).map_or_else(|| self.devices.read(name), Ok);
+        }
+        Ok(self.devices.rule_port(name.text).unwrap_or(UNKNOWN_PORT))
+    }
+
+    /// The number by which a new rule names an interface, which it may wait for.
+    pub(super) fn port_for_rule(&mut self, name: &str) -> Option<u16> {
+        let rules = [self.fib.rules(false), self.fib.rules(true)];
+        let in_use =
+            |port| rules.iter().any(|rules| rules.iter().any(|rule| names_port(rule, port)));
+        self.devices.rule_port(name).or_else(|| self.devices.wait_for(name, in_use))
+    }
+
+    /// Adds an interface; the rules that have waited for it are for its packets from now on
+    /// (`fib_rules_event`).
+    pub fn add_device(&mut self, name: &str) -> u16 {
+        let awaited = self.devices.rule_port(name).filter(|port| self.devices.is_awaited(*port));
+        let port = self.devices.add(name);
+        if let Some(awaited) = awaited {
+            for v6 in [false, true] {
+                self.attach_rules(v6, awaited, port);
+            }
+        }
+        port
+    }
+
+    /// Puts all rules of a family in anew, those that had `awaited` with `port` instead: their order stays.
+    fn attach_rules(&mut self, v6: bool, awaited: u16, port: u16) {
+        let mut rules = self.fib.rules(v6).to_vec();
+        if !rules.iter().any(|rule| names_port(rule, awaited)) {
+            return;
+        }
+        for rule in &mut rules {
+            if rule.iif == Some(InputPort::Port(awaited)) {
+                rule.iif = Some(InputPort::Port(port));
+            }
+            if rule.oif == Some(awaited) {
+                rule.oif = Some(port);
+            }
+        }
+        while self.fib.delete_rule(v6, |_| true).is_ok() {}
+        for rule in rules {
+            self.fib.add_rule(v6, rule).expect("they differ as they did before");
+        }
     }
 
     fn rule_show(&self, words: &mut Words<'_>, options: Options) -> Result<String> {
@@ -155,6 +218,7 @@ impl Ip {
             src_ports,
             dst_ports,
             suppress_prefix_len,
+            suppress_group,
             action,
         } = rule;
         let mut out = format!("{priority}:\t");
@@ -179,10 +243,10 @@ impl Ip {
             None => {}
         }
         if let Some(iif) = iif {
-            let _ = write!(out, " iif {}", self.input_name(*iif));
+            let _ = write!(out, " iif {}{}", self.input_name(*iif), self.detached(port_of(*iif)));
         }
         if let Some(oif) = oif {
-            let _ = write!(out, " oif {}", self.devices.name(*oif));
+            let _ = write!(out, " oif {}{}", self.devices.name(*oif), self.detached(*oif));
         }
         if let Some(protocol) = protocol {
             let _ = write!(out, " ipproto {}", names::ip_protocol_name(*protocol));
@@ -208,6 +272,9 @@ impl Ip {
         };
         if let Some(len) = suppress_prefix_len {
             let _ = write!(out, " suppress_prefixlength {len}");
+        }
+        if let Some(group) = suppress_group {
+            let _ = write!(out, " suppress_ifgroup {}", names::group_name(*group));
         }
         if is_unresolved(rule, rules) {
             out += " [unresolved]";
@@ -238,9 +305,15 @@ impl Ip {
         }
         if let Some(iif) = rule.iif {
             object = object.text("iif", self.input_name(iif));
+            if self.devices.is_awaited(port_of(iif)) {
+                object = object.flag("iif_detached");
+            }
         }
         if let Some(oif) = rule.oif {
             object = object.text("oif", self.devices.name(oif));
+            if self.devices.is_awaited(oif) {
+                object = object.flag("oif_detached");
+            }
         }
         if let Some(protocol) = rule.protocol {
             object = object.text("ipproto", &names::ip_protocol_name(protocol));
@@ -268,6 +341,9 @@ impl Ip {
         if let Some(len) = rule.suppress_prefix_len {
             object = object.number("suppress_prefixlen", len);
         }
+        if let Some(group) = rule.suppress_group {
+            object = object.text("suppress_ifgroup", &names::group_name(group));
+        }
         if is_unresolved(rule, rules) {
             object = object.flag("unresolved");
         }
@@ -275,10 +351,12 @@ impl Ip {
     }
 
     fn input_name(&self, iif: InputPort) -> &str {
-        match iif {
-            InputPort::Loopback => "lo",
-            InputPort::Port(port) => self.devices.name(port),
-        }
+        self.devices.name(port_of(iif))
+    }
+
+    /// What is shown behind an interface that is not there.
+    fn detached(&self, port: u16) -> &'static str {
+        if self.devices.is_awaited(port) { " [detached]" } else { "" }
     }
 }
 
@@ -320,7 +398,27 @@ impl RuleWords {
             && (said.dst_ports.is_none() || said.dst_ports == rule.dst_ports)
             && (said.suppress_prefix_len.is_none()
                 || said.suppress_prefix_len == rule.suppress_prefix_len)
+            && (said.suppress_group.is_none() || said.suppress_group == rule.suppress_group)
     }
+}
+
+/// A number of no interface, whether it is there or waited for.
+const UNKNOWN_PORT: u16 = LOOPBACK / 2;
+
+/// What a rule has for the interface with this number.
+pub(super) fn input_port(port: u16) -> InputPort {
+    if port == LOOPBACK { InputPort::Loopback } else { InputPort::Port(port) }
+}
+
+fn port_of(iif: InputPort) -> u16 {
+    match iif {
+        InputPort::Loopback => LOOPBACK,
+        InputPort::Port(port) => port,
+    }
+}
+
+fn names_port(rule: &Rule, port: u16) -> bool {
+    rule.iif == Some(InputPort::Port(port)) || rule.oif == Some(port)
 }
 
 /// The kernel deletes any `goto`, whatever target is named.

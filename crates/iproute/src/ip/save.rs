@@ -81,6 +81,9 @@ impl Ip {
             if !link.carrier {
                 let _ = writeln!(out, "link set dev {name} carrier off");
             }
+            if link.group != 0 {
+                let _ = writeln!(out, "link set dev {name} group {}", link.group);
+            }
             if keeps {
                 let _ = writeln!(out, "link set dev {name} up");
             }

@@ -7,7 +7,7 @@ use super::{Ip, IpResult, Options, metrics};
 use crate::words::{Result, Words};
 use core::cmp::Ordering;
 use core::fmt::Write as _;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::multipath::Path;
 use datapath::fib::nexthop::Objects;
 use datapath::fib::{Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
@@ -23,6 +23,9 @@ pub(super) struct Selector {
     protocol: Option<Protocol>,
     kind: Option<RouteType>,
     scope: Option<Scope>,
+    metric: Option<u32>,
+    /// `src`: the source that is preferred; of a route without one it counts as unspecified.
+    prefsrc: Option<Prefix>,
     v6: bool,
 }
 
@@ -62,6 +65,8 @@ impl Ip {
             protocol: None,
             kind: None,
             scope: None,
+            metric: None,
+            prefsrc: None,
             v6: options.v6,
         };
         while let Some(word) = words.next() {
@@ -77,6 +82,14 @@ impl Ip {
                     selector.protocol = Some(names::protocol(words.value(word)?)?);
                 }
                 "scope" => selector.scope = Some(names::scope(words.value(word)?)?),
+                "metric" | "priority" | "preference" => {
+                    let what = "\"metric\" value is invalid";
+                    selector.metric = Some(names::number(words.value(word)?, what)?);
+                }
+                "src" => {
+                    let (addr, len) = names::loose_prefix(words.value(word)?, options.family())?;
+                    selector.prefsrc = Prefix::containing(addr, len).filter(|it| !it.is_empty());
+                }
                 "type" => {
                     let value = words.value(word)?;
                     let kind = names::route_type(value.text);
@@ -183,10 +196,10 @@ impl Ip {
         if options.details || !silent && !v6 {
             let _ = write!(out, "scope {} ", names::scope_name(route.scope));
         }
-        if let Some(prefsrc) = route.prefsrc {
+        if let Some(prefsrc) = selector.shown_source(route) {
             let _ = write!(out, "src {prefsrc} ");
         }
-        if route.metric != 0 || v6 {
+        if (route.metric != 0 || v6) && selector.metric.is_none() {
             let _ = write!(out, "metric {} ", route.metric);
         }
     }
@@ -244,10 +257,10 @@ impl Ip {
         if options.details || route.scope != Scope::UNIVERSE && !v6 {
             object = object.text("scope", &names::scope_name(route.scope));
         }
-        if let Some(prefsrc) = route.prefsrc {
+        if let Some(prefsrc) = selector.shown_source(route) {
             object = object.text("prefsrc", &prefsrc.to_string());
         }
-        if route.metric != 0 || v6 {
+        if (route.metric != 0 || v6) && selector.metric.is_none() {
             object = object.number("metric", route.metric);
         }
         object = match &paths[..] {
@@ -337,8 +350,15 @@ impl Selector {
             protocol: None,
             kind: None,
             scope: None,
+            metric: None,
+            prefsrc: None,
             v6: false,
         }
+    }
+
+    /// The preferred source, unless it is the only one that was asked for.
+    fn shown_source(&self, route: &Route) -> Option<IpAddr> {
+        route.prefsrc.filter(|_| !self.prefsrc.is_some_and(|prefix| prefix.is_host()))
     }
 
     fn fits(&self, route: &Route, objects: &Objects) -> bool {
@@ -356,6 +376,13 @@ impl Selector {
             && self.gateway.is_none_or(|gateway| hop(&|hop| hop.gateway == Some(gateway)))
             && self.protocol.is_none_or(|protocol| protocol == route.protocol)
             && self.scope.is_none_or(|scope| scope == route.scope)
+            && self.metric.is_none_or(|metric| metric == route.metric)
+            && self.prefsrc.is_none_or(|prefix| {
+                let v6 = route.prefix.addr().is_ipv6();
+                let none =
+                    if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+                prefix.contains(route.prefsrc.unwrap_or(none))
+            })
     }
 }
 

@@ -131,6 +131,7 @@ fn bent_commands_never_panic() {
         "rule add not from 10.0.0.0/8 to 1.0.0.0/8 fwmark 1/3 iif lo sport 1-9 goto 5 pref 7",
         "nexthop add id 1 group 1,3/2 type resilient buckets 8 idle_timer 60",
         "nexthop bucket show id 20",
+        "nexthop bucket get id 20 index 1",
         "address add 10.0.1.1/24 dev a1",
         "address del 10.0.1.1/24 dev a1",
     ];

@@ -123,7 +123,6 @@ fn bits_beyond_the_length_are_no_part_of_a_rule() {
 fn a_rule_with_a_condition_that_we_do_not_know_is_skipped() {
     for (kind, value, note) in [
         (12, &[0, 0, 0, 0, 0, 0, 0, 1][..], "tun_id"),
-        (13, &[1, 0, 0, 0], "suppress_ifgroup"),
         (19, &[1], "l3mdev"),
         (20, &[232, 3, 0, 0, 232, 3, 0, 0], "uidrange"),
         (25, &[8], "dscp"),
@@ -138,6 +137,28 @@ fn a_rule_with_a_condition_that_we_do_not_know_is_skipped() {
         taken(rule(0, &[(13, &[255; 4]), (11, &[1, 0, 0, 0]), (21, &[4]), (14, &[255; 4])]));
     assert_eq!(skipped, [""; 0]);
     assert_eq!(ip.run("rule show").unwrap(), "12:\tfrom all lookup 100\n");
+}
+
+/// Its interface has not been given to the router, or does not exist: the rule is kept for it.
+#[test]
+fn a_rule_for_another_interface_waits() {
+    let (mut ip, skipped) = taken(rule(0, &[(3, b"eth9\0")]));
+    assert_eq!(skipped, [""; 0]);
+    assert_eq!(ip.run("rule show").unwrap(), "12:\tfrom all iif eth9 [detached] lookup 100\n");
+}
+
+#[test]
+fn groups_of_interfaces_and_what_rules_ignore_of_them() {
+    let mut messages = router();
+    let link = [0, 0, 0, 0, 4, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
+    let attributes = [(IFLA_IFNAME, &b"a2\0"[..]), (IFLA_GROUP, &[7, 0, 0, 0])];
+    messages.push(message(RTM_NEWLINK, &link, &attributes));
+    messages.push(rule(0, &[(13, &[7, 0, 0, 0])]));
+    let (mut ip, skipped) = import(&messages).unwrap();
+    assert_eq!(skipped, [""; 0]);
+    assert_eq!(ip.run("rule show").unwrap(), "12:\tfrom all lookup 100 suppress_ifgroup 7\n");
+    assert!(ip.run("link show a2").unwrap().contains("group 7"));
+    assert!(!ip.run("link show a1").unwrap().contains("group"));
 }
 
 /// `ip -6 route add 2001:dc4::/32 from 2001:db8::/32 dev a1`

@@ -1,11 +1,11 @@
 //! Which rules `ip rule show` is to list.
 
-use super::{read_mark, read_ports};
-use crate::ip::names::{self, Devices, LOOPBACK};
+use super::{port_of, read_mark, read_ports};
+use crate::ip::names::{self, Devices};
 use crate::ip::route::read_tos;
 use crate::words::{Result, Word, Words};
 use core::ops::RangeInclusive;
-use datapath::fib::{Action, InputPort, Prefix, Rule, TableId};
+use datapath::fib::{Action, Prefix, Rule, TableId};
 
 const WORDS: [&str; 15] = [
     "from",
@@ -43,7 +43,7 @@ pub(super) struct Selector {
     dst_ports: Option<RangeInclusive<u16>>,
 }
 
-/// The interface that a rule is to name; no rule names one that is not there.
+/// The interface that a rule is to name, be it there or waited for.
 #[derive(Clone, Copy, Default)]
 enum Interface {
     #[default]
@@ -54,7 +54,7 @@ enum Interface {
 
 impl Interface {
     fn read(word: Word<'_>, devices: &Devices) -> Self {
-        devices.port(word.text).map_or(Self::Absent, Self::Port)
+        devices.rule_port(word.text).map_or(Self::Absent, Self::Port)
     }
 
     fn fits(self, there: Option<u16>) -> bool {
@@ -116,7 +116,7 @@ impl Selector {
             && (self.mark == 0 || self.mark == mark)
             && (self.mask == 0 || self.mask == mask)
             && (self.tos == 0 || self.tos == rule.tos)
-            && self.iif.fits(rule.iif.map(port))
+            && self.iif.fits(rule.iif.map(port_of))
             && self.oif.fits(rule.oif)
             && (self.protocol.is_none() || self.protocol == rule.protocol)
             && (self.src_ports.is_none() || self.src_ports == rule.src_ports)
@@ -132,11 +132,4 @@ fn prefix(word: Word<'_>, v6: bool) -> Result<Option<Prefix>> {
 
 fn is_within(there: Option<Prefix>, said: Prefix) -> bool {
     there.is_some_and(|there| there.len() >= said.len() && said.contains(there.addr()))
-}
-
-fn port(iif: InputPort) -> u16 {
-    match iif {
-        InputPort::Loopback => LOOPBACK,
-        InputPort::Port(port) => port,
-    }
 }

@@ -125,3 +125,38 @@ fn an_answer_tells_its_table_and_mark() {
                     src fd00:2::1 metric 1024 pref medium\n";
     assert!(details.starts_with(expected), "{details}");
 }
+
+/// As Linux 6.18 and iproute2 6.1 answer.
+#[test]
+fn one_bucket_of_a_resilient_group() {
+    let mut ip = router();
+    ip.run_all(
+        "nexthop add id 1 via 10.0.1.2 dev a1
+        nexthop add id 2 via 10.0.2.2 dev a2
+        nexthop add id 10 group 1/2 type resilient buckets 4
+        nexthop add id 11 group 1/2",
+    )
+    .unwrap();
+    for index in 0..4 {
+        let line = ip.run(&format!("nexthop bucket get id 10 index {index}")).unwrap();
+        assert_eq!(
+            ip.run("nexthop bucket show id 10").unwrap().lines().nth(index),
+            line.lines().next()
+        );
+        let json = ip.run(&format!("-j nexthop bucket get index {index} id 10")).unwrap();
+        assert!(json.starts_with(&format!(r#"[{{"id":10,"bucket":{{"index":{index},"#)), "{json}");
+    }
+    for (question, answer) in [
+        ("id 10 index 4", "Error: Bucket index out of bounds."),
+        ("id 11 index 0", "Error: Nexthop group not of type resilient."),
+        ("id 1 index 0", "Error: Not a nexthop group."),
+        ("id 99 index 0", "RTNETLINK answers: No such file or directory"),
+        ("id 10 index x", "argument \"x\" is wrong: invalid bucket index value"),
+        ("id 10 index 70000", "argument \"70000\" is wrong: invalid bucket index value"),
+        ("id 10", "must be said"),
+        ("index 1", "must be said"),
+    ] {
+        let error = ip.run(&format!("nexthop bucket get {question}")).unwrap_err().to_string();
+        assert!(error.contains(answer), "{question}: {error}");
+    }
+}
