@@ -270,7 +270,7 @@ fn sharing(
 fn queues(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld, sampled: &RunSamples) {
     for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
         let name = plan.port_name(*link, *end);
-        queue(out, &name, built, place);
+        queue(out, &name, plan, built, place);
         queue_lengths(out, &name, &mut sampled.queue_lengths(index));
     }
 }
@@ -286,7 +286,7 @@ fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
     }
 }
 
-fn queue(out: &mut Vec<Metric>, name: &str, built: &BuiltWorld, place: &WatchedPort) {
+fn queue(out: &mut Vec<Metric>, name: &str, plan: &Plan, built: &BuiltWorld, place: &WatchedPort) {
     let watch = place.watch(&built.world);
     let delays = watch.delays();
     if !delays.is_empty() {
@@ -299,8 +299,11 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &BuiltWorld, place: &WatchedP
     push(out, name, "sent", "packets", stats.packets as f64);
     push(out, name, "drops", "packets", (stats.drops + port.refused()) as f64);
     push(out, name, "marks", "packets", watch.marks as f64);
-    let ran = seconds(built.world.now() - Instant::ZERO);
-    push(out, name, "marks per second", "packets", watch.marks as f64 / ran);
+    let counted = built.world.now().saturating_since(Instant::ZERO + plan.warmup);
+    if counted != Duration::ZERO {
+        let rate = watch.marks_counted as f64 / seconds(counted);
+        push(out, name, "marks per second", "packets", rate);
+    }
     if let Some(acks) = ack_drops(built, place) {
         push(out, name, "ack_drops", "packets", acks as f64);
     }

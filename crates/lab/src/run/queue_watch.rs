@@ -12,6 +12,8 @@ pub struct QueueWatch {
     delays: WaitHistogram,
     /// Packets that left with CE.
     pub marks: u64,
+    /// Those of them after the warm-up.
+    pub marks_counted: u64,
     /// Packets, and the sum of their waiting times in ns.
     pub waited: (u64, u64),
 }
@@ -20,7 +22,13 @@ impl QueueWatch {
     /// Watches the queue before a link.
     pub fn new(warmup: Duration) -> Self {
         let warmup_end = Instant::ZERO + warmup;
-        Self { warmup_end, delays: WaitHistogram::default(), marks: 0, waited: (0, 0) }
+        Self {
+            warmup_end,
+            delays: WaitHistogram::default(),
+            marks: 0,
+            marks_counted: 0,
+            waited: (0, 0),
+        }
     }
 
     /// Waiting times after the warm-up, in ns.
@@ -42,6 +50,7 @@ impl Watcher for QueueWatch {
         self.waited.1 += waited;
         if packet.network.ecn() == Ecn::Ce {
             self.marks += 1;
+            self.marks_counted += u64::from(now >= self.warmup_end);
         }
         if now >= self.warmup_end {
             self.delays.record(waited);

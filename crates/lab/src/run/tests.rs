@@ -348,6 +348,32 @@ fn a_warm_up_ends_between_samples() {
     assert!((8.0..10.0).contains(&goodput), "{goodput} Mbit/s over 10 Mbit/s");
 }
 
+/// A rate is that of the time in which it is counted, as goodput is.
+#[test]
+fn marks_per_second_begin_after_the_warm_up() {
+    let marks = |settings: &str, stop: &str| {
+        let text = format!(
+            "schema = 1\nname = \"marks\"\nnodes = {{ a = {{}}, b = {{}} }}\n{settings}\n\
+             [sysctl]\n\"net.ipv4.tcp_congestion_control\" = \"dctcp\"\n[links.l]\nends = [\"a\", \"b\"]\n\
+             rate = \"10mbit\"\nrtt = \"5ms\"\n[qdisc]\n\"a.l\" = \"codel ce_threshold 1ms\"\n\
+             [flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nstop = \"{stop}\"\n\
+             [measure]\nqueues = [\"a.l\"]\n"
+        );
+        let experiment = Experiment::parse("m.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+        let stop = AtomicBool::new(false);
+        let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap();
+        ["marks", "marks per second"].map(|metric| points[0].values("a.l", metric)[0])
+    };
+    let [all, rate] = marks("duration = \"4s\"", "4s");
+    assert!(all > 100.0 && rate == all / 4.0, "{all} {rate}");
+    let [all, rate] = marks("duration = \"4s\"\nwarmup = \"2s\"", "1s");
+    assert!(all > 30.0 && rate == 0.0, "{all}, and none after the warm-up: {rate}");
+    let [_, rate] = marks("duration = \"4s\"\nwarmup = \"2s\"", "3s");
+    let [_, whole] = marks("duration = \"3s\"\nwarmup = \"2s\"", "3s");
+    // What waited when the flow stopped leaves later.
+    assert!(rate > 10.0 && (0.0..40.0).contains(&(rate * 2.0 - whole)), "{rate} {whole}");
+}
+
 /// Two leaves and two spines; one link of leaf 1 fails for good.
 const FAILURE: &str = r#"schema = 1
 name = "failure"
