@@ -48,13 +48,22 @@ impl FifoKind {
 pub struct Fifo {
     stats: Stats,
     kind: FifoKind,
+    /// The largest frame of its device: a bfifo that holds less is passed by none.
+    psched_mtu: u32,
     queue: PacketQueue,
 }
 
 impl Fifo {
-    /// An empty queue of `kind`.
+    /// An empty queue of `kind`, of a device with an MTU of 1500.
     pub fn new(kind: FifoKind) -> Self {
-        Self { kind, queue: PacketQueue::default(), stats: Stats::default() }
+        let (queue, stats) = (PacketQueue::default(), Stats::default());
+        Self { kind, psched_mtu: PSCHED_MTU, queue, stats }
+    }
+
+    /// The same of a device whose largest frame has `psched_mtu` bytes. What that device comes to have later is
+    /// of no account (`fifo_init`).
+    pub fn of_device(self, psched_mtu: u32) -> Self {
+        Self { psched_mtu, ..self }
     }
 
     /// `pfifo` with the limit that tc leaves to the kernel: the device's queue length.
@@ -82,7 +91,7 @@ impl Fifo {
         self.queue.is_empty()
             && match self.kind {
                 FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => limit > 0,
-                FifoKind::Bytes(limit) => limit >= PSCHED_MTU,
+                FifoKind::Bytes(limit) => limit >= self.psched_mtu,
                 FifoKind::NoQueue => true,
             }
     }
@@ -291,6 +300,24 @@ mod tests {
         }
         assert_eq!(bench.qdisc().backlog(), Backlog { packets: 2, bytes: 3000 });
         assert_eq!(bench.qdisc().stats().drops, 2);
+    }
+
+    /// As Linux 6.18 was seen to let frames pass, or not, at the root of a veth.
+    #[test]
+    fn a_bfifo_is_passed_if_it_holds_a_frame_of_its_device() {
+        for (psched_mtu, limit, passes) in [
+            (1514, 1513, false),
+            (1514, 1514, true),
+            (9014, 1514, false),
+            (9014, 9013, false),
+            (9014, 9014, true),
+            (614, 613, false),
+            (614, 614, true),
+        ] {
+            let fifo = Fifo::new(FifoKind::Bytes(limit)).of_device(psched_mtu);
+            assert_eq!(fifo.may_bypass(), passes, "{psched_mtu} {limit}");
+        }
+        assert!(Fifo::new(FifoKind::Packets(1)).of_device(9014).may_bypass());
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Spec {
     pub fn build(&self, device: Device, handle: Handle, rng: Rng) -> AnyQdisc {
         match self {
             Self::Noqueue | Self::Pfifo(_) | Self::Bfifo(_) | Self::PfifoHeadDrop(_) => {
-                Fifo::new(self.fifo_kind(device)).into()
+                Fifo::new(self.fifo_kind(device)).of_device(device.psched_mtu).into()
             }
             Self::PfifoFast => PfifoFast::new(device.tx_queue_len).into(),
             Self::Tbf(config) => {
