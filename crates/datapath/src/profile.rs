@@ -175,6 +175,9 @@ pub struct Profile {
     /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
     /// queueing discipline for a node tell it (`cake::Config::roots`).
     pub rounded_roots: bool,
+    /// Between two rates that CAKE's `autorate-ingress` sets lie 250 ms (7.x; mended after 7.0). Those who make a
+    /// queueing discipline for a node tell it (`cake::Config::autorate_waits`).
+    pub autorate_waits: bool,
     /// At ingress each segment of a super-packet counts with its headers (`qdisc_pkt_len_segs_init`, since 6.19).
     pub ingress_counts_headers: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
@@ -240,6 +243,7 @@ impl Profile {
             multipath_heeds_source: true,
             icmp_msgs: (10_000, 10_000),
             rounded_roots: true,
+            autorate_waits: true,
             ingress_counts_headers: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
@@ -261,6 +265,7 @@ impl Profile {
             clamp_follows_rcvbuf: false,
             socket_hash_chooses_hop: false,
             icmp_msgs: (1_000, 50),
+            autorate_waits: false,
             ingress_counts_headers: false,
             ..Self::linux_7()
         }

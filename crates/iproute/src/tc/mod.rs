@@ -85,20 +85,27 @@ pub struct Device {
     pub tx_queue_len: u32,
     /// Where the kernel's COBALT has its roots from.
     pub roots: Roots,
+    /// Its CAKE leaves a rate that it has estimated for 250 ms.
+    pub autorate_waits: bool,
 }
 
 impl Device {
     /// An Ethernet device of a node with this kernel.
     pub fn of(profile: &Profile) -> Self {
         let roots = if profile.rounded_roots { Roots::Rounded } else { Roots::Newton };
-        Self { roots, ..Self::default() }
+        Self { roots, autorate_waits: profile.autorate_waits, ..Self::default() }
     }
 }
 
 impl Default for Device {
     /// Ethernet with an MTU of 1500, and the newest kernel.
     fn default() -> Self {
-        Self { psched_mtu: PSCHED_MTU, tx_queue_len: TX_QUEUE_LEN, roots: Roots::default() }
+        Self {
+            psched_mtu: PSCHED_MTU,
+            tx_queue_len: TX_QUEUE_LEN,
+            roots: Roots::default(),
+            autorate_waits: true,
+        }
     }
 }
 
@@ -204,7 +211,8 @@ impl Spec {
             }
             Self::Prio(config) => Prio::new(*config, handle).into(),
             Self::Cake(patch) => {
-                let config = Config { roots: device.roots, ..Config::default() }.patched(patch);
+                let Device { roots, autorate_waits, .. } = device;
+                let config = Config { roots, autorate_waits, ..Config::default() }.patched(patch);
                 Cake::new(config, device.psched_mtu, rng).with_handle(handle).into()
             }
             Self::Guest(words) => words.build(Setting { device, handle, rng }).into(),

@@ -293,7 +293,7 @@ mod tests {
     use datapath::qdisc::cake::Roots;
 
     /// Two hosts with CAKE, and what goes into the file before and into one of the hosts.
-    fn roots(head: &str, far: &str) -> [Roots; 2] {
+    fn cakes(head: &str, far: &str) -> [(Roots, bool); 2] {
         let text = format!(
             "schema = 1\nname = \"t\"\nduration = \"1s\"\n{head}\n[nodes]\nnear = {{}}\nfar = {{ {far} }}\n\
              [links.wire]\nends = [\"near\", \"far\"]\nrate = \"10mbit\"\n\
@@ -306,7 +306,7 @@ mod tests {
             let root = built.world.host(node).port(port).qdisc();
             let mut all = root.tree().into_iter();
             let cake = all.find_map(|(_, sched)| match sched.qdisc() {
-                AnyQdisc::Cake(cake) => Some(cake.config().roots),
+                AnyQdisc::Cake(cake) => Some((cake.config().roots, cake.config().autorate_waits)),
                 _ => None,
             });
             cake.expect("there is one")
@@ -315,11 +315,12 @@ mod tests {
 
     #[test]
     fn a_qdisc_is_that_of_its_nodes_kernel() {
-        assert_eq!(roots("", ""), [Roots::Rounded, Roots::Rounded]);
-        assert_eq!(roots("profile = \"linux-6.1\"", ""), [Roots::Newton, Roots::Newton]);
-        let far = roots("", "profile = \"linux-2.6.22\"");
-        assert_eq!(far, [Roots::Rounded, Roots::Newton]);
-        let near = roots("profile = \"linux-6.1\"", "profile = \"linux-7.x\"");
-        assert_eq!(near, [Roots::Newton, Roots::Rounded]);
+        let (newest, older) = ((Roots::Rounded, true), (Roots::Newton, false));
+        assert_eq!(cakes("", ""), [newest, newest]);
+        assert_eq!(cakes("profile = \"linux-6.1\"", ""), [older, older]);
+        assert_eq!(cakes("", "profile = \"linux-6.18\"")[1], (Roots::Rounded, false));
+        assert_eq!(cakes("", "profile = \"linux-2.6.22\""), [newest, older]);
+        let near = cakes("profile = \"linux-6.1\"", "profile = \"linux-7.x\"");
+        assert_eq!(near, [older, newest]);
     }
 }

@@ -18,6 +18,8 @@ pub struct Autorate {
     window_begin: u64,
     /// The estimate in byte/s (`avg_peak_bandwidth`).
     pub peak: u64,
+    /// When the rate was last changed, in ns (`last_reconfig_time`); 0 before, or where that is not noted.
+    last_change: u64,
 }
 
 impl Autorate {
@@ -40,9 +42,9 @@ impl Autorate {
 
     /// A packet came at `now`: the new rate in byte/s, at the end of a burst.
     ///
-    /// The kernel means to change the rate every 250 ms at most, but never notes when it last did,
-    /// so it changes it at every such gap from 250 ms after the boot on: seen in traces.
-    pub fn arrived(&mut self, now: u64) -> Option<u64> {
+    /// The kernel means to change the rate every 250 ms at most. Up to 7.0 it never notes when it last did
+    /// (`waits`), so it changes it at every such gap from 250 ms after the boot on: seen in traces.
+    pub fn arrived(&mut self, now: u64, waits: bool) -> Option<u64> {
         let gap = now.saturating_sub(self.last_packet).min(LONGEST_GAP);
         self.average_gap = ewma(self.average_gap, gap, if gap > self.average_gap { 2 } else { 8 });
         self.last_packet = now;
@@ -54,13 +56,19 @@ impl Autorate {
         self.peak = ewma(self.peak, sample, if sample > self.peak { 2 } else { 8 });
         self.window_bytes = 0;
         self.window_begin = now;
-        (now > FIRST_CHANGE).then_some(self.peak.wrapping_mul(15) >> 4)
+        if now <= self.last_change + BETWEEN_CHANGES {
+            return None;
+        }
+        if waits {
+            self.last_change = now;
+        }
+        Some(self.peak.wrapping_mul(15) >> 4)
     }
 }
 
 const NANOS: u64 = 1_000_000_000;
-/// Before this time, in ns since the boot, the rate is not changed.
-const FIRST_CHANGE: u64 = 250_000_000;
+/// So long after a change, and after the boot, the rate is not changed, in ns.
+const BETWEEN_CHANGES: u64 = 250_000_000;
 /// Longer gaps count as this long.
 const LONGEST_GAP: u64 = NANOS;
 
@@ -76,42 +84,60 @@ mod tests {
     fn the_first_estimate_is_of_all_the_time_since_the_boot() {
         let mut autorate = Autorate::default();
         autorate.add_bytes(1_500);
-        assert_eq!(autorate.arrived(100 * NANOS), Some(2), "15/16 of a quarter of 15 byte/s");
+        assert_eq!(autorate.arrived(100 * NANOS, true), Some(2), "15/16 of a quarter of 15 byte/s");
         assert_eq!(autorate.peak, 3);
     }
 
     #[test]
     fn an_ack_that_makes_way_for_a_shorter_packet_wraps_the_window_round() {
         let mut autorate = Autorate::default();
-        autorate.arrived(NANOS);
+        autorate.arrived(NANOS, true);
         autorate.add_bytes(54);
         autorate.remove_bytes(60);
         autorate.add_bytes(66);
-        autorate.arrived(3 * NANOS);
+        autorate.arrived(3 * NANOS, true);
         assert_eq!(autorate.peak, 7, "60 bytes in two seconds, a quarter of it");
         autorate.add_bytes(54);
         autorate.remove_bytes(60);
-        autorate.arrived(5 * NANOS);
+        autorate.arrived(5 * NANOS, true);
         assert_eq!(autorate.peak, 6 + 2_305_843_008, "2^64 - 6 * 10^9 in two seconds");
     }
 
     #[test]
     fn a_wrapped_estimate_wraps_the_rate_as_well() {
         let mut autorate = Autorate::default();
-        autorate.arrived(NANOS);
+        autorate.arrived(NANOS, true);
         autorate.remove_bytes(1);
         autorate.peak = u64::MAX / 4;
-        let rate = autorate.arrived(3 * NANOS);
+        let rate = autorate.arrived(3 * NANOS, true);
         assert_eq!(rate, Some(autorate.peak.wrapping_mul(15) >> 4));
         assert!(autorate.peak > u64::MAX / 15, "fifteen of it are more than 64 bits");
     }
 
     #[test]
     fn the_rate_stays_for_a_quarter_of_a_second_after_the_boot() {
-        let mut autorate = Autorate::default();
-        autorate.add_bytes(1_500);
-        assert_eq!(autorate.arrived(250 * MS), None);
-        assert_eq!(autorate.peak, 1_500, "though it is estimated");
-        assert!(autorate.arrived(450 * MS).is_some());
+        for waits in [false, true] {
+            let mut autorate = Autorate::default();
+            autorate.add_bytes(1_500);
+            assert_eq!(autorate.arrived(250 * MS, waits), None);
+            assert_eq!(autorate.peak, 1_500, "though it is estimated");
+            assert!(autorate.arrived(450 * MS, waits).is_some());
+        }
+    }
+
+    /// Gaps that grow, so that each of them ends a burst. `waits`: as since 7.1; before every gap had its rate.
+    #[test]
+    fn a_rate_stays_for_a_quarter_of_a_second_where_the_kernel_notes_when_it_came() {
+        let changes = |waits: bool| {
+            let mut autorate = Autorate::default();
+            let times = [300, 350, 410, 480, 549, 551, 640, 760, 800, 801, 802, 1_000];
+            let change = |at: &u64| {
+                autorate.add_bytes(1_500);
+                autorate.arrived(at * MS, waits).is_some()
+            };
+            times.into_iter().filter(change).collect::<Vec<u64>>()
+        };
+        assert_eq!(changes(true), [300, 640, 1_000]);
+        assert_eq!(changes(false), [300, 640, 760, 1_000]);
     }
 }

@@ -104,6 +104,8 @@ pub struct Config {
     pub fwmark_mask: u32,
     /// Where COBALT has the roots of small counts from, which depends on the kernel.
     pub roots: Roots,
+    /// Between two rates that `autorate-ingress` sets lie 250 ms at least, which depends on the kernel.
+    pub autorate_waits: bool,
 }
 
 /// A partial configuration: the attributes that one `tc` command carries. `None` = not named.
@@ -193,6 +195,7 @@ impl Default for Config {
             memlimit: 0,
             fwmark_mask: 0,
             roots: Roots::default(),
+            autorate_waits: true,
         }
     }
 }

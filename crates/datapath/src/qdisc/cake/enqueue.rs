@@ -208,7 +208,7 @@ impl Cake {
     fn estimate_rate(&mut self, now: u64) {
         if !self.config.autorate_ingress {
             self.autorate.passed(now);
-        } else if let Some(bytes_per_sec) = self.autorate.arrived(now) {
+        } else if let Some(bytes_per_sec) = self.autorate.arrived(now, self.config.autorate_waits) {
             self.rate = Rate::from_bytes_per_sec(bytes_per_sec);
             self.reconfigure();
         }
