@@ -178,6 +178,18 @@ def test_time_to_live_and_the_limit_of_errors(world):
     router.stop()
 
 
+def test_the_limit_of_errors_for_all_is_the_kernels(world):
+    for profile, least, most in (("linux-6.18", 40, 150), ("linux-7.x", 290, 300)):
+        router = world.route(arguments=("--profile", profile))
+        router.ctl("sysctl net.ipv4.icmp_ratelimit=0")
+        ping(world.left, "10.2.0.2", count=1)
+        # All at once: 50 go and a thousand a second, or 10,000.
+        _, out = ping(world.left, "10.2.0.2", "-t", "1", "-l", "300", count=300)
+        told = out.count("Time to live exceeded")
+        assert least <= told <= most, (profile, told, out)
+        router.stop()
+
+
 def test_path_mtu_and_fragments(world):
     world.right.run("ip link set e0 mtu 1400")
     ip("link set dev b mtu 1400")

@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use datapath::profile::Profile;
 use live::control::Control;
 use live::device::Pools;
 use live::open;
@@ -54,6 +55,10 @@ pub struct Args {
     /// What random draws begin with
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The kernel whose limits of ICMP errors, CAKE and multipath it has: linux-7.x, linux-6.18, linux-6.1 or
+    /// linux-2.6.22
+    #[arg(long, value_name = "NAME", default_value = "linux-7.x")]
+    profile: String,
     /// Print the final table as JSON
     #[arg(long)]
     json: bool,
@@ -90,6 +95,10 @@ fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
         drain: time("--drain", &args.drain)?,
         busy_poll: time("--busy-poll", &args.busy_poll)?,
         seed: args.seed,
+        profile: Profile::by_name(&args.profile).ok_or_else(|| {
+            let known = "linux-7.x, linux-6.18, linux-6.1 or linux-2.6.22";
+            Failure::Usage(format!("--profile {}: {known} it may be", args.profile))
+        })?,
     };
     let mut seen = Vec::new();
     for name in &args.dev {

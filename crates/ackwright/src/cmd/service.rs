@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use datapath::node::Port;
+use datapath::profile::Profile;
 use datapath::units::Duration;
 use iproute::tc::Device as TcDevice;
 use live::commands::Names;
@@ -180,6 +181,7 @@ fn build(config: &Config, stop: UnixStream) -> Result<(Running, Locks), Failure>
                 drain,
                 busy_poll,
                 seed: config.seed,
+                profile: Profile::default(),
             };
             let mut router = Router::new(devices, pools, stop, settings)?;
             if let Some(file) = file {

@@ -29,11 +29,12 @@ use crate::end::{Phase, PolledDevice};
 use crate::open::Fault;
 use crate::rtnetlink::Monitor;
 use crate::sys::{self, Epoll, Timer};
-use datapath::fib::LinkState;
+use datapath::fib::{LinkState, Settings as FibSettings};
 use datapath::host::{Host, IcmpLimits, PortConfig};
 use datapath::neighbour::{Neighbours, Settings as NeighbourSettings};
 use datapath::node::Port;
 use datapath::packet::{LinkHeader, MacAddr, Packet};
+use datapath::profile::Profile;
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
@@ -58,6 +59,8 @@ pub struct Settings {
     pub busy_poll: Duration,
     /// What random draws begin with.
     pub seed: u64,
+    /// The kernel that it is to be like: limits of ICMP errors, and what queues have from the kernel.
+    pub profile: Profile,
 }
 
 /// A router that runs.
@@ -119,7 +122,10 @@ impl Router {
             Monitor::new(settings.follow_kernel).map_err(|error| kernel("rtnetlink", &error))?;
         let mut host = Host::new();
         host.forwarding = true;
-        host.set_icmp_limits(IcmpLimits::default(), Rng::stream(settings.seed, 1));
+        host.set_icmp_limits(IcmpLimits::of(&settings.profile), Rng::stream(settings.seed, 1));
+        let heeds_source = settings.profile.multipath_heeds_source;
+        let hashed = *host.fib().settings();
+        host.fib_mut().set_settings(FibSettings { heeds_source, ..hashed });
         let table = Neighbours::new(NeighbourSettings::default(), Rng::stream(settings.seed, 2));
         host.enable_neighbours(table, settings.follow_kernel);
         let mut names = Devices::new();
@@ -212,6 +218,9 @@ impl Router {
             let link = LinkState { up: was.up, carrier: was.carrier, ..wanted };
             fib.set_link(now, attached.port.0, link);
         }
+        let heeds_source = self.settings.profile.multipath_heeds_source;
+        let hashed = *fib.settings();
+        fib.set_settings(FibSettings { heeds_source, ..hashed });
         *self.host.fib_mut() = fib;
         self.names = names;
         self.sync_addresses(now);

@@ -69,7 +69,7 @@ impl Router {
         let link =
             if attached.is_some_and(|attached| attached.end.device.is_ethernet()) { 14 } else { 0 };
         let mtu = attached.map_or(1_500, |attached| attached.end.device.mtu());
-        TcDevice { psched_mtu: mtu + link, ..TcDevice::default() }
+        TcDevice { psched_mtu: mtu + link, ..TcDevice::of(&self.settings.profile) }
     }
 
     /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes something.
