@@ -72,6 +72,15 @@ pub struct RateSample {
     pub is_retrans: bool,
     /// The receiver may have held this ACK back (`FLAG_ACK_MAYBE_DELAYED`).
     pub is_ack_delayed: bool,
+    /// Packets were delivered, but in less time than any round trip takes: that is no rate.
+    pub is_too_short: bool,
+}
+
+impl RateSample {
+    /// The ACK tells of something that was delivered, be it a valid sample or not (`rs->delivered > 0`).
+    pub fn tells_of_delivery(&self) -> bool {
+        self.is_too_short || self.delivered.is_some_and(|delivered| delivered > 0)
+    }
 }
 
 impl RateState {
@@ -149,6 +158,7 @@ impl RateState {
         if sample.interval_us < u64::from(min_rtt_us) {
             // ACK compression: the rate would be an overestimate.
             sample.delivered = None;
+            sample.is_too_short = over > 0;
             return;
         }
         sample.delivered = Some(over);
@@ -168,5 +178,29 @@ impl RateState {
         }
         u64::from(self.rate_delivered) * u64::from(mss) * 1_000_000
             / u64::from(self.rate_interval_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `rs->delivered` stays where the interval is none (`tcp_rate_gen`).
+    #[test]
+    fn what_arrives_sooner_than_a_round_trip_is_delivered_all_the_same() {
+        for (now_us, reneging, delivered, is_too_short) in
+            [(150, false, None, true), (1_200, false, Some(1), false), (150, true, None, false)]
+        {
+            let mut rate = RateState { delivered: 6, ..RateState::default() };
+            let mut sample = RateSample {
+                prior_us: Some(100),
+                prior_delivered: 5,
+                acked_sacked: 1,
+                ..RateSample::default()
+            };
+            rate.generate(&mut sample, &mut None, reneging, 0, now_us, 1_000);
+            assert_eq!((sample.delivered, sample.is_too_short), (delivered, is_too_short));
+            assert_eq!(sample.tells_of_delivery(), !reneging);
+        }
     }
 }

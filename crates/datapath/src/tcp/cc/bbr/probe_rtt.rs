@@ -34,7 +34,7 @@ impl Bbr {
         if self.mode == Mode::ProbeRtt {
             self.probe_rtt(window, ack);
         }
-        if sample.delivered.is_some_and(|delivered| delivered > 0) {
+        if sample.tells_of_delivery() {
             self.idle_restart = false;
         }
     }

@@ -183,3 +183,21 @@ fn the_highest_rate_is_forgotten_after_its_window() {
         assert_eq!(max.get(), expected, "at {at}");
     }
 }
+
+/// Idleness ends with the first ACK of data that is sent afterwards (`bbr_update_min_rtt`), though its rate be of no use.
+#[test]
+fn an_ack_that_comes_too_soon_for_a_rate_ends_idleness() {
+    for (sample, idle) in [
+        (RateSample { is_too_short: true, ..RateSample::default() }, false),
+        (RateSample { delivered: Some(1), interval_us: 1, ..RateSample::default() }, false),
+        (RateSample::default(), true),
+    ] {
+        let mut path = Path::new(Some(0));
+        path.window.app_limited = Some(1);
+        let ack = path.ack();
+        path.module.cwnd_event(&mut path.window, &ack, CwndEvent::TxStart);
+        assert!(path.module.idle_restart);
+        path.module.cong_control(&mut path.window, &ack, &sample);
+        assert_eq!(path.module.idle_restart, idle, "{sample:?}");
+    }
+}

@@ -42,7 +42,7 @@ impl Bbr3 {
         if self.state == State::ProbeRtt {
             self.handle_probe_rtt(window, ack);
         }
-        if rs.delivered.is_some_and(|delivered| delivered > 0) {
+        if rs.tells_of_delivery() {
             self.idle_restart = false;
         }
     }
