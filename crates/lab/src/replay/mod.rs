@@ -7,6 +7,7 @@
 pub mod acks;
 mod bins;
 mod delays;
+mod input;
 mod line;
 mod report;
 mod source;

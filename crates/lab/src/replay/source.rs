@@ -1,6 +1,5 @@
 //! A capture file as arrivals in the order of time.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,6 +10,7 @@ use datapath::packet::Packet;
 use pcap::{Interface, ReadError, Reader};
 use serde_json::{Value, json};
 
+use super::input::Input;
 use super::line::Frame;
 use super::{Error, Options};
 use crate::run::Progress;
@@ -65,7 +65,7 @@ pub struct Counts {
 /// A capture being read.
 pub struct Source<'a> {
     name: String,
-    reader: Reader<BufReader<File>>,
+    reader: Reader<BufReader<Input<'a>>>,
     select: PacketSelection,
     partial: bool,
     progress: &'a dyn Progress,
@@ -92,13 +92,16 @@ impl<'a> Source<'a> {
     ) -> Result<Self, Error> {
         let name = path.display().to_string();
         let unreadable = |problem| Error::Capture(format!("{name}: {problem}"));
-        let file = File::open(path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
+        let (input, metadata) = Input::open(path, stop).map_err(unreadable)?;
         if metadata.is_dir() {
             return Err(Error::Capture(format!("{name} is a directory, not a capture file")));
         }
-        let reader = Reader::new(BufReader::with_capacity(1 << 16, file))
-            .map_err(|error| wrong(&name, &error))?;
+        let reader = Reader::new(BufReader::with_capacity(1 << 16, input)).map_err(|error| {
+            match stop.load(Ordering::Relaxed) {
+                true => Error::Stopped,
+                false => wrong(&name, &error),
+            }
+        })?;
         Ok(Self {
             name,
             reader,
@@ -123,6 +126,7 @@ impl<'a> Source<'a> {
             let record = match self.reader.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ok(self.end()),
+                Err(_) if self.stop.load(Ordering::Relaxed) => return Err(Error::Stopped),
                 Err(_) if self.partial => {
                     self.counts.broken_off = true;
                     return Ok(self.end());
