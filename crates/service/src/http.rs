@@ -1,11 +1,13 @@
 //! Where metrics are asked for: HTTP/1.1, one question a connection, on this machine only.
 
 use crate::config::ListenAddress;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +23,8 @@ pub enum Listener {
 
 /// A client that takes longer than this to ask or to read is left.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So many are answered at a time; others find the connection closed.
+/// So many are listened to or answered at a time. For another one, whoever has said nothing for longest is left; if all
+/// have asked, it finds the connection closed.
 const CLIENTS: usize = 64;
 /// The longest question.
 const LONGEST: usize = 8 << 10;
@@ -51,55 +54,101 @@ impl Listener {
     /// Answers questions for ever with what `metrics` gives, some at a time: what goes wrong with one, or
     /// takes its time, does not matter to the next.
     pub fn serve(&self, metrics: impl Fn() -> io::Result<String> + Sync) {
-        let (clients, metrics) = (&AtomicUsize::new(0), &metrics);
+        let (clients, metrics) = (&Clients::default(), &metrics);
         thread::scope(|scope| {
-            loop {
-                let Ok(stream) = self.accept() else {
+            for number in 0.. {
+                let Ok((stream, other)) = self.accept() else {
                     // No descriptors are left, as a rule: some will be free again.
                     thread::sleep(PATIENCE);
                     continue;
                 };
-                if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS {
-                    clients.fetch_sub(1, Ordering::Relaxed);
+                if !clients.come(number, other) {
                     continue;
                 }
                 let begun = thread::Builder::new().spawn_scoped(scope, move || {
-                    let _is_gone = answer(stream, metrics);
-                    clients.fetch_sub(1, Ordering::Relaxed);
+                    let _is_gone = answer(stream, || clients.asks(number), metrics);
+                    clients.go(number);
                 });
                 if begun.is_err() {
-                    clients.fetch_sub(1, Ordering::Relaxed);
+                    clients.go(number);
                 }
             }
         });
     }
 
-    /// The next client, who is not waited for very long.
-    fn accept(&self) -> io::Result<Box<dyn Client>> {
+    /// The next client, who is not waited for very long, by two handles.
+    fn accept(&self) -> io::Result<(Box<dyn Client>, Box<dyn Client>)> {
         Ok(match self {
             Self::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 stream.set_write_timeout(Some(PATIENCE))?;
-                Box::new(stream)
+                (Box::new(stream.try_clone()?), Box::new(stream))
             }
             Self::Unix(listener) => {
                 let stream = listener.accept()?.0;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 stream.set_write_timeout(Some(PATIENCE))?;
-                Box::new(stream)
+                (Box::new(stream.try_clone()?), Box::new(stream))
             }
         })
     }
 }
 
 /// Whoever asks.
-trait Client: Read + Write + Send {}
+trait Client: Read + Write + Send {
+    /// Whoever waits for it hears that it has ended.
+    fn leave(&self);
+}
 
-impl<T: Read + Write + Send> Client for T {}
+impl Client for TcpStream {
+    fn leave(&self) {
+        let _is_gone = self.shutdown(Shutdown::Both);
+    }
+}
+
+impl Client for UnixStream {
+    fn leave(&self) {
+        let _is_gone = self.shutdown(Shutdown::Both);
+    }
+}
+
+/// Who is there.
+#[derive(Default)]
+struct Clients {
+    count: AtomicUsize,
+    /// Those that have not asked yet, in the order in which they came.
+    silent: Mutex<BTreeMap<u64, Box<dyn Client>>>,
+}
+
+impl Clients {
+    /// Another one has come; false if there is no room for it.
+    fn come(&self, number: u64, client: Box<dyn Client>) -> bool {
+        let mut silent = self.silent.lock().expect("nobody panics with it");
+        if self.count.load(Ordering::Relaxed) >= CLIENTS {
+            // Its thread hears of it, and goes.
+            let Some((_, oldest)) = silent.pop_first() else { return false };
+            oldest.leave();
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        silent.insert(number, client);
+        true
+    }
+
+    /// It has asked: nobody else takes its place.
+    fn asks(&self, number: u64) {
+        self.silent.lock().expect("nobody panics with it").remove(&number);
+    }
+
+    fn go(&self, number: u64) {
+        self.asks(number);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 fn answer(
     mut stream: impl Read + Write,
+    asks: impl FnOnce(),
     metrics: &impl Fn() -> io::Result<String>,
 ) -> io::Result<()> {
     let begun = Instant::now();
@@ -116,6 +165,7 @@ fn answer(
             return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, text, true);
         }
     }
+    asks();
     let line = asked.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
@@ -179,7 +229,7 @@ mod tests {
 
     fn ask(text: &str) -> String {
         let mut client = Talker(io::Cursor::new(text.as_bytes().to_vec()), Vec::new());
-        answer(&mut client, &|| Ok("x 1\n".to_owned())).expect("it is answered or left");
+        answer(&mut client, || (), &|| Ok("x 1\n".to_owned())).expect("it is answered or left");
         String::from_utf8(client.1).expect("text")
     }
 
@@ -208,13 +258,21 @@ mod tests {
             Listener::bind(&ListenAddress::Unix(path.clone())).expect("a place of its own");
         thread::spawn(move || listener.serve(|| Ok("x 1\n".to_owned())));
         let connect = || std::os::unix::net::UnixStream::connect(&path).expect("it listens");
-        let silent: Vec<_> = (0..CLIENTS - 1).map(|_| connect()).collect();
+        let silent: Vec<_> = (0..2 * CLIENTS).map(|_| connect()).collect();
         let mut client = connect();
         client.set_read_timeout(Some(PATIENCE / 2)).expect("a time");
         client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it is read");
         let mut heard = String::new();
         client.read_to_string(&mut heard).expect("before the silent ones are left");
         assert!(heard.ends_with("x 1\n"), "{heard}");
+        // Who came first is the first to be left.
+        let mut ends = silent.iter().map(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a time");
+            stream.read(&mut [0]).ok()
+        });
+        assert_eq!(ends.next(), Some(Some(0)));
+        assert_eq!(ends.next_back(), Some(None));
+        drop(ends);
         drop(silent);
         fs::remove_file(&path).expect("it is there");
     }
