@@ -104,7 +104,9 @@ impl Host {
         if local.ip().is_unspecified() {
             self.udp_rebind(id, SocketAddr::new(source, local.port()))?;
         }
-        self.udp_socket(id)?.peer = Some(remote);
+        let socket = self.udp_socket(id)?;
+        socket.peer = Some(remote);
+        socket.draw_hash(remote);
         Ok(())
     }
 

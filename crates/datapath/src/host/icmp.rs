@@ -112,6 +112,14 @@ impl Host {
         self.icmp_send(now, src, remote, tos, icmp, body).ok_or(SocketError::AddressNotAvailable)
     }
 
+    /// ICMPv6 has labels by itself as datagrams have: by addresses alone.
+    fn label_icmp(&self, network: &mut Network) {
+        if let Network::Ipv6(ip) = network {
+            let [src, dst] = [ip.src, ip.dst].map(|addr| SocketAddr::new(addr.into(), 0));
+            ip.flow_label = self.auto_label(src, dst, protocol::ICMPV6, None, 0);
+        }
+    }
+
     fn icmp_send(
         &mut self,
         now: Instant,
@@ -123,6 +131,7 @@ impl Host {
     ) -> Option<Enqueue> {
         let protocol = if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         let mut network = network_header(src, dst, tos, DEFAULT_TTL, protocol)?;
+        self.label_icmp(&mut network);
         let path = self.path_towards(now, dst, PmtuDiscovery::Want);
         if let Network::Ipv4(ip) = &mut network {
             // The kernel's own socket does not discover paths (`icmp_sk_init`).
@@ -323,6 +332,7 @@ impl Host {
         };
         let network = network_header(src, remote, tos, DEFAULT_TTL, protocol);
         let Some(mut network) = network else { return };
+        self.label_icmp(&mut network);
         if let Network::Ipv4(ip) = &mut network {
             (ip.dont_fragment, ip.id) = (false, self.next_ident());
         }

@@ -1,6 +1,7 @@
 //! UDP sockets: datagrams in, datagrams out, buffers counted in `truesize`.
 
 mod hear;
+mod label;
 mod send;
 
 pub(super) use send::network_header;
@@ -98,6 +99,8 @@ pub struct UdpSocket {
     pub receive_drops: u64,
     /// The peer, if it is connected.
     pub(super) peer: Option<SocketAddr>,
+    /// The hash of its packets (`sk_txhash`); 0 until it is connected.
+    hash: u32,
     /// The pending error (`sk_err`).
     pub(super) error: Option<NetworkError>,
     /// ICMP errors with `recverr`.
@@ -150,6 +153,7 @@ impl UdpSocket {
             gro: false,
             receive_drops: 0,
             peer: None,
+            hash: 0,
             error: None,
             errors: VecDeque::new(),
             wakes: WakeCounts::default(),

@@ -155,12 +155,13 @@ impl Host {
         body: Body,
     ) -> Result<Enqueue, SocketError> {
         let owner = self.sockets.slot(id)?;
-        let socket = self.udp_socket(id)?;
         let DatagramRoute { src, remote, path, tos, ttl, priority, mark, .. } = *way;
+        let label = if remote.is_ipv6() { self.label(id, way)? } else { FlowLabel::NONE };
+        let socket = self.udp_socket(id)?;
         let mut network = network_header(src, remote.ip(), tos, ttl, protocol::UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         if let Network::Ipv6(ip) = &mut network {
-            ip.flow_label = FlowLabel::new(way.flow_label);
+            ip.flow_label = label;
         }
         if let Network::Ipv4(ip) = &mut network {
             let discovery = socket.pmtu_discovery;
@@ -183,6 +184,17 @@ impl Host {
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, path.bytes, &mut packet.finish()))
+    }
+
+    /// The flow label that it was told to have, or that it has by itself.
+    fn label(&mut self, id: SocketId, way: &DatagramRoute) -> Result<FlowLabel, SocketError> {
+        if way.flow_label != 0 {
+            return Ok(FlowLabel::new(way.flow_label));
+        }
+        let socket = self.udp_socket(id)?;
+        let asked = socket.ipv6.and_then(|own| own.auto_flow_label);
+        let (src, hash) = (SocketAddr::new(way.src, socket.local.port()), socket.hash);
+        Ok(self.auto_label(src, way.remote, protocol::UDP, asked, hash))
     }
 
     /// The same with bytes, which are copied once.

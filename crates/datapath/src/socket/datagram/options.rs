@@ -96,7 +96,7 @@ impl Settings {
 
 /// Options of datagram sockets that can be set and read back, and what they are before. But for five of them (`SO_DONTROUTE`,
 /// `IPV6_DONTFRAG`, `IPV6_FLOWINFO_SEND`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
-const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 38] = [
+const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 37] = [
     ((SOL_SOCKET, SO_DEBUG), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_DONTROUTE), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_NO_CHECK), StoredValue::Switch, 0),
@@ -128,7 +128,6 @@ const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 38] = [
     ((SOL_IPV6, IPV6_FLOWINFO_SEND), StoredValue::Switch, 0),
     ((SOL_IPV6, IPV6_RECVPATHMTU), StoredValue::Switch, 0),
     ((SOL_IPV6, IPV6_DONTFRAG), StoredValue::Switch, 0),
-    ((SOL_IPV6, IPV6_AUTOFLOWLABEL), StoredValue::Switch, 1),
     ((SOL_IPV6, IPV6_MINHOPCOUNT), StoredValue::Byte, 0),
     ((SOL_IPV6, IPV6_RECVFRAGSIZE), StoredValue::Switch, 0),
     ((SOL_UDP, UDP_NO_CHECK6_TX), StoredValue::Switch, 0),
@@ -299,6 +298,10 @@ impl Sockets {
             (SOL_IPV6, IPV6_RECVERR) if socket.ipv6 => own.over_ipv6.recverr.into(),
             (SOL_IPV6, IPV6_TCLASS) if socket.ipv6 => own.over_ipv6.traffic_class.into(),
             (SOL_IPV6, IPV6_UNICAST_HOPS) if socket.ipv6 => own.hop_limit.into(),
+            (SOL_IPV6, IPV6_AUTOFLOWLABEL) if socket.ipv6 => {
+                let by_itself = || host.tcp_defaults().sysctl.auto_flowlabels & 1 != 0;
+                own.over_ipv6.auto_flow_label.unwrap_or_else(by_itself).into()
+            }
             (SOL_SOCKET, SO_MARK) => own.mark.into(),
             (SOL_UDP, UDP_CORK) => own.cork.into(),
             (SOL_UDP, UDP_SEGMENT) => own.gso_size.into(),
@@ -403,6 +406,7 @@ impl DatagramSocket {
                 own.over_ipv6.pmtu_discovery = path_mtu_discovery(value)?;
             }
             (SOL_IPV6, IPV6_RECVERR) => own.over_ipv6.recverr = on,
+            (SOL_IPV6, IPV6_AUTOFLOWLABEL) => own.over_ipv6.auto_flow_label = Some(on),
             (SOL_IPV6, IPV6_MTU) => match value {
                 0 => own.frag_size = None,
                 IPV6_MIN_MTU.. => own.frag_size = Some(value as u32),

@@ -178,6 +178,7 @@ fn datagrams_have_the_flow_label_that_is_told() {
         let crate::packet::Network::Ipv6(ip) = packet.network else { panic!("IPv6") };
         ip.flow_label.get()
     };
+    pair.set(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL, 0);
     assert_eq!(label_of(&mut pair, at(0)), 0);
     assert_eq!(label_of(&mut pair, at(0x12345)), 0, "not asked for");
     pair.set(CLIENT, 3, level, number::IPV6_FLOWINFO_SEND, 1);
@@ -188,4 +189,50 @@ fn datagrams_have_the_flow_label_that_is_told() {
     assert_eq!(label_of(&mut pair, Address::Null), 0x54321);
     pair.set(CLIENT, 3, level, number::IPV6_FLOWINFO_SEND, 0);
     assert_eq!(label_of(&mut pair, Address::Null), 0x54321);
+}
+
+/// As Linux 6.18 was seen to label them: without a connection by addresses and ports, else by a number that `connect`
+/// draws; `auto_flowlabels` and `IPV6_AUTOFLOWLABEL` say whether.
+#[test]
+fn datagrams_have_flow_labels_by_themselves() {
+    let level = number::SOL_IPV6;
+    let to = |port| Address::Inet(SocketAddr::new("fd00::1".parse().expect("one"), port));
+    for (mode, usual, asked, refused) in [
+        (0, false, false, false),
+        (1, true, true, false),
+        (2, false, true, false),
+        (3, true, true, true),
+    ] {
+        let mut pair = Pair::datagrams(number::AF_INET6, "[::]:53");
+        pair.hosts[CLIENT]
+            .set_tcp_sysctl("net.ipv6.auto_flowlabels", &mode.to_string())
+            .expect("one of its values");
+        let label_of = |pair: &mut Pair, address| {
+            pair.sent(CLIENT);
+            let message = Message { address, iov: 10.into(), control: Vec::new() };
+            assert_eq!(pair.value(CLIENT, Syscall::Send { fd: 3, message, flags: 0 }), Ok(10));
+            let packet = pair.sent(CLIENT).into_iter().next().expect("a datagram");
+            let crate::packet::Network::Ipv6(ip) = packet.network else { panic!("IPv6") };
+            ip.flow_label.get()
+        };
+        let read = pair.get(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL);
+        assert_eq!(read, i64::from(mode & 1), "{mode}");
+        let first = label_of(&mut pair, to(53));
+        assert_eq!(first != 0, usual, "{mode}");
+        assert_eq!(label_of(&mut pair, to(53)), first);
+        assert_eq!(label_of(&mut pair, to(54)) != first, usual);
+        pair.set(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL, 1);
+        assert_eq!(label_of(&mut pair, to(53)) != 0, asked, "{mode}");
+        pair.set(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL, 0);
+        assert_eq!(label_of(&mut pair, to(53)) != 0, refused, "{mode}");
+        pair.set(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL, 1);
+        let connect = Syscall::Connect { fd: 3, address: to(53) };
+        assert_eq!(pair.value(CLIENT, connect.clone()), Ok(0));
+        let connected = label_of(&mut pair, Address::Null);
+        assert_eq!(label_of(&mut pair, Address::Null), connected);
+        assert_eq!(label_of(&mut pair, to(54)), connected, "whoever it is for");
+        assert_eq!(pair.value(CLIENT, connect), Ok(0));
+        assert_eq!(label_of(&mut pair, Address::Null) != connected, asked, "another connection");
+        assert_eq!(connected != first, asked);
+    }
 }

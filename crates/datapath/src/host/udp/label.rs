@@ -1,0 +1,68 @@
+//! The flow labels that datagrams over IPv6 get by themselves (`ip6_make_flowlabel`): of those between the same ends the
+//! same, so that routers which heed labels keep them on one path.
+
+use super::UdpSocket;
+use crate::host::Host;
+use crate::packet::FlowLabel;
+use crate::rng::mix;
+use crate::tcp::config::Sysctl;
+use core::net::{IpAddr, SocketAddr};
+
+/// `IPV6_FLOWLABEL_STATELESS_FLAG`.
+const STATELESS: u32 = 0x8_0000;
+
+impl Host {
+    /// The label of what goes from `src` to `dst` without having been given one. `asked` is what the socket says
+    /// (`IPV6_AUTOFLOWLABEL`), if it says something; `hash` that of a socket that was connected, 0 of any other.
+    pub(in crate::host) fn auto_label(
+        &self,
+        src: SocketAddr,
+        dst: SocketAddr,
+        protocol: u8,
+        asked: Option<bool>,
+        hash: u32,
+    ) -> FlowLabel {
+        let labels = |sysctl: &Sysctl| {
+            // 0: nobody has labels; 3: everybody; in between sockets may choose.
+            let labels = match sysctl.auto_flowlabels {
+                0 => false,
+                1 | 2 => asked.unwrap_or(sysctl.auto_flowlabels == 1),
+                _ => true,
+            };
+            labels.then_some(if sysctl.flowlabel_state_ranges == 0 { 0 } else { STATELESS })
+        };
+        // A host that has never heard of TCP has the sysctls that all have.
+        let stateless = match &self.tcp {
+            Some(stack) => labels(&stack.defaults.sysctl),
+            None => Some(0).filter(|_| asked != Some(false)),
+        };
+        let Some(stateless) = stateless else { return FlowLabel::NONE };
+        let hash = if hash == 0 { hash_of(src, dst, protocol) } else { hash };
+        FlowLabel::new(hash.rotate_left(16) | stateless)
+    }
+}
+
+impl UdpSocket {
+    /// It is connected: a new hash stands for all that it sends from now on (`sk_set_txhash`), also to others.
+    pub(in crate::host) fn draw_hash(&mut self, peer: SocketAddr) {
+        self.hash = drawn(u64::from(self.hash) << 32 | u64::from(hash_of(self.local, peer, 0)));
+    }
+}
+
+/// Of ends and protocol, as `skb_get_hash_flowi6` has it in the place of a socket's own.
+fn hash_of(src: SocketAddr, dst: SocketAddr, protocol: u8) -> u32 {
+    let ports = u64::from(src.port()) << 16 | u64::from(dst.port());
+    [src, dst].iter().fold(drawn(ports << 8 | u64::from(protocol)), |hash, end| {
+        let IpAddr::V6(addr) = end.ip() else { return hash };
+        let bits = addr.to_bits();
+        [(bits >> 64) as u64, bits as u64]
+            .iter()
+            .fold(hash, |hash, half| drawn(half ^ u64::from(hash)))
+    })
+}
+
+/// A number that looks drawn, and is not 0.
+fn drawn(seed: u64) -> u32 {
+    let mixed = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
+    ((mixed ^ (mixed >> 31)) as u32).max(1)
+}
