@@ -40,7 +40,7 @@ impl Listener {
             ListenAddress::Unix(path) => {
                 let is_socket = |file: fs::Metadata| file.file_type().is_socket();
                 let left_over = fs::symlink_metadata(path).is_ok_and(is_socket)
-                    && std::os::unix::net::UnixStream::connect(path).is_err();
+                    && UnixStream::connect(path).is_err();
                 if left_over {
                     fs::remove_file(path)?;
                 }
@@ -257,7 +257,7 @@ mod tests {
         let listener =
             Listener::bind(&ListenAddress::Unix(path.clone())).expect("a place of its own");
         thread::spawn(move || listener.serve(|| Ok("x 1\n".to_owned())));
-        let connect = || std::os::unix::net::UnixStream::connect(&path).expect("it listens");
+        let connect = || UnixStream::connect(&path).expect("it listens");
         let silent: Vec<_> = (0..2 * CLIENTS).map(|_| connect()).collect();
         let mut client = connect();
         client.set_read_timeout(Some(PATIENCE / 2)).expect("a time");
