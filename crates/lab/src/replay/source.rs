@@ -97,10 +97,7 @@ impl<'a> Source<'a> {
             return Err(Error::Capture(format!("{name} is a directory, not a capture file")));
         }
         let reader = Reader::new(BufReader::with_capacity(1 << 16, input)).map_err(|error| {
-            match stop.load(Ordering::Relaxed) {
-                true => Error::Stopped,
-                false => wrong(&name, &error),
-            }
+            if stop.load(Ordering::Relaxed) { Error::Stopped } else { wrong(&name, &error) }
         })?;
         Ok(Self {
             name,
