@@ -4,12 +4,13 @@
 //! lets time pass; a call of the other waits here until time has made it return.
 
 use crate::flags::Flags;
-use datapath::packet::Packet;
+use datapath::packet::{Memory, Network, Packet};
 use datapath::socket::{Errno, Fd, Return, Syscall};
 use datapath::units::{Duration, Instant};
 use drill::ast::Command;
 use drill::fault::Pos;
 use drill::harness::{FinishedCall, Harness, START};
+use drill::wire;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,8 +31,17 @@ thread_local! {
     static RETURNED_AT: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A look at the clock takes this long: packetdrill spins until the time of an event.
-const LOOK: Duration = Duration::from_micros(1);
+/// A look at the clock takes this long: packetdrill spins until the time of an event, and looks several times for each.
+/// Those of a script may lie two microseconds apart.
+const LOOK: Duration = Duration::from_nanos(100);
+/// A packet that is handed over, and a call, takes this long, as it takes a while with a kernel: what a script has a
+/// millisecond later is never less than that.
+const ACT: Duration = Duration::from_micros(1);
+/// Between two ticks of `times(2)` lies a jiffy.
+const TICK: u64 = 1_000_000;
+/// So often packetdrill asks for ticks before a script begins, a quarter of a millisecond after the last one: at
+/// [`START`], as under `ackwright drill`, so that timers meet the same jiffies.
+const TICKS_BEFORE: u64 = 11;
 /// Silence of a host that has nothing more to do ends after this.
 const SILENCE: Duration = Duration::from_secs(2);
 /// No host is waited for longer than this.
@@ -88,7 +98,9 @@ impl Instance {
     /// A fresh host, which [`Self::current`] gives from here on; its number.
     pub fn start(flags: &Flags) -> usize {
         let folder = std::env::current_dir().unwrap_or_default();
-        let harness = Harness::new(&flags.settings, START, folder, flags.root.clone());
+        let begin = (START.as_nanos() / TICK - TICKS_BEFORE) * TICK;
+        let begin = Instant::from_nanos(begin);
+        let harness = Harness::new(&flags.settings, begin, folder, flags.root.clone());
         let inner = Inner {
             harness,
             fds: BTreeMap::new(),
@@ -134,7 +146,7 @@ impl Instance {
 
     // Time.
 
-    /// The clock, which a look at it moves by a microsecond.
+    /// The clock, which a look at it moves a little.
     pub fn look_at_clock(&self) -> Instant {
         if let Some(at) = RETURNED_AT.take() {
             let own = own_stat();
@@ -144,6 +156,12 @@ impl Instance {
             return at;
         }
         self.pass(LOOK)
+    }
+
+    /// Lets time pass to the next tick.
+    pub fn tick(&self) {
+        let now = self.lock().harness.now().as_nanos();
+        self.pass(Duration::from_nanos((now / TICK + 1) * TICK - now));
     }
 
     /// Lets time pass, and then the other threads do what they have to do before they sleep again,
@@ -182,16 +200,20 @@ impl Instance {
 
     /// A packet for the host.
     pub fn packet_in(&self, bytes: &[u8]) -> Result<(), Errno> {
-        let mut packet = Packet::parse_ip(bytes).map_err(|_| Errno::EINVAL)?.finish();
+        let mut packet = Packet::parse_ip(bytes).map_err(|_| Errno::EINVAL)?;
+        // packetdrill writes it to a tun device, and its memory is charged as such.
+        packet.memory = Memory::Tun;
+        let mut packet = packet.finish();
         // Bodies are lengths.
         packet.body.offset = 0;
         let mut inner = self.lock();
-        let (mss, len) = (inner.mss, packet.body.len);
-        if mss > 0 && len > mss && packet.tcp().is_some() {
-            packet.meta.gso_size = mss as u16;
-            packet.meta.gso_segs = len.div_ceil(mss) as u16;
+        if packet.tcp().is_some() {
+            let headers = if matches!(packet.network, Network::Ipv4(_)) { 40 } else { 60 };
+            let options = packet.meta.len.saturating_sub(packet.body.len + headers);
+            wire::cut_by(&mut packet, options, inner.mss);
         }
         inner.harness.receive(packet);
+        inner.take(ACT);
         self.moved.notify_all();
         Ok(())
     }
@@ -232,6 +254,7 @@ impl Instance {
         let id = inner.harness.begin(syscall);
         self.moved.notify_all();
         if let Some(FinishedCall { outcome, .. }) = inner.harness.finished(id) {
+            inner.take(ACT);
             return outcome;
         }
         if std::thread::current().id() == self.owner {
@@ -311,6 +334,12 @@ impl Instance {
 }
 
 impl Inner {
+    /// Lets time pass.
+    fn take(&mut self, span: Duration) {
+        let until = self.harness.now() + span;
+        self.harness.pass(until, |_| false);
+    }
+
     /// Whether a call that has returned is still being dealt with.
     fn is_busy(&mut self) -> bool {
         self.busy.retain(|busy| !(busy.asked && sleeps(&busy.stat)));

@@ -116,13 +116,17 @@ fn tcp_segment(spec: &TcpSpec, ip: IpInfo, ends: WireEnds, offsets: Offsets, mss
     if !canonical {
         packet = with_raw_options(&packet, header, options, &bytes);
     }
-    // The kernel leaves the number of segments to be found out, and counts one (`virtio_net_hdr_to_skb`); TCP
-    // options count towards the size.
-    if mss > 0 && spec.len + bytes.len() as u32 > mss {
+    cut_by(&mut packet, bytes.len() as u32, mss);
+    packet
+}
+
+/// Makes what is longer than `mss` a super-packet of segments of that size, if it is not 0. The kernel leaves the number
+/// of segments to be found out, and counts one (`virtio_net_hdr_to_skb`); TCP options count towards the size.
+pub fn cut_by(packet: &mut Packet, options: u32, mss: u32) {
+    if mss > 0 && packet.body.len + options > mss {
         packet.meta.gso_size = mss as u16;
         packet.meta.gso_segs = 1;
     }
-    packet
 }
 
 /// A packet whose options are not in the layout that the datapath writes itself.
