@@ -185,6 +185,45 @@ fn frames_for_others_and_from_vlans_are_left_alone() {
     assert_eq!(world.nodes[1].stats.forwarded, before);
 }
 
+/// `__netif_receive_skb_core` takes tags without a VLAN off (IEEE 802.1Q: priority tags); asked of
+/// a kernel (Linux 6.18) with one frame each.
+#[test]
+fn priority_tags_are_taken_off() {
+    let cases: [(&[[u8; 4]], bool); 8] = [
+        (&[[0x81, 0, 0, 0]], true),
+        (&[[0x81, 0, 0xb0, 0]], true),
+        (&[[0x81, 0, 0, 0], [0x81, 0, 0, 0]], true),
+        (&[[0x88, 0xa8, 0, 0], [0x81, 0, 0xa0, 0]], true),
+        (&[[0x81, 0, 0, 7]], false),
+        (&[[0x81, 0, 0, 0], [0x81, 0, 0, 7]], false),
+        (&[[0x81, 0, 0, 7], [0x81, 0, 0, 0]], false),
+        (&[[0x91, 0, 0, 0]], false),
+    ];
+    for (tags, taken) in cases {
+        let mut world = world();
+        assert_eq!(world.ping("10.2.0.2", 1, 10), 1);
+        let ordinary = datagram([10, 2, 0, 2]);
+        let mut bytes = ordinary.bytes()[..12].to_vec();
+        bytes.extend(tags.iter().flatten());
+        bytes.extend(&ordinary.bytes()[12..]);
+        let (forwarded, _) = world.router_gets(&FrameRef::from(bytes));
+        // The datagram, and the answer that nobody listens there: no tag has gone on.
+        let expected = if taken { 2 } else { 0 };
+        assert_eq!(forwarded, expected, "{tags:x?}: {:?}", world.dropped);
+    }
+    // Those who ask for an address may have such a tag, too.
+    let mut world = world();
+    let mut asked = vec![255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 1, 0, 0x81, 0, 0xe0, 0, 8, 6];
+    asked.extend([0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 1, 0, 10, 1, 0, 77]);
+    asked.extend([0, 0, 0, 0, 0, 0, 10, 1, 0, 1]);
+    let frame = FrameRef::from(asked);
+    let mut packet = Packet::parse_ethernet(Frame::lying_in(&frame, 0)).expect("a frame");
+    assert_eq!(world.nodes[1].receive(world.now, Port(0), &mut packet), Rx::Taken);
+    world.settle();
+    assert!(world.dropped.is_empty(), "{:?}", world.dropped);
+    assert_eq!(world.state(1, "10.1.0.77"), Some(State::Stale), "who asks is known");
+}
+
 /// Departure 30 of docs/LINUX.md.
 #[test]
 fn acknowledgments_confirm_no_neighbour() {

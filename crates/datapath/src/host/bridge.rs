@@ -175,14 +175,22 @@ fn is_longer_than(packet: &Packet, mtu: u32) -> bool {
         0 => packet.len(),
         size => packet.header_len() + size.min(packet.body.len),
     };
-    len > longest
+    len > longest && len - outer_tag(packet) > longest
+}
+
+/// Bytes of the outermost VLAN tag, which the kernel holds beside the frame (`skb->vlan_tci`) and
+/// does not count.
+#[cold]
+fn outer_tag(packet: &Packet) -> u32 {
+    let tagged = packet.extra.as_ref().is_some_and(|extra| !extra.vlan.is_empty());
+    if tagged { VLAN_HLEN } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packet::testing::{ipv4, packet, tcp};
-    use crate::packet::{TcpFlags, protocol};
+    use crate::packet::{Frame, FrameRef, TcpFlags, protocol};
     use crate::qdisc::cake::{Cake, Config};
     use crate::rng::Rng;
     use crate::units::{Duration, Rate};
@@ -268,6 +276,29 @@ mod tests {
         assert_eq!(bridge.receive(at(2), WEST, &mut segment(1_453)), Rx::Taken);
         assert_eq!(heard(&mut bridge, at(2)).1, [Reason::PacketTooBig]);
         assert_eq!(bridge.dropped_at(), EAST);
+    }
+
+    /// What a bridge of the kernel's passes on to a device with an MTU of 1500 (Linux 6.18): the
+    /// longest payload behind so many tags.
+    #[test]
+    fn the_outermost_tag_is_no_part_of_a_length() {
+        for (tags, longest) in [(0, 1_504), (1, 1_504), (2, 1_500), (3, 1_496)] {
+            for (payload, passes) in [(longest, true), (longest + 1, false)] {
+                let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+                bytes.extend([0x81, 0, 0, 7].repeat(tags));
+                bytes.extend([0x88, 0xb5]);
+                bytes.resize(bytes.len() + payload, 0);
+                let frame = FrameRef::from(bytes);
+                let mut packet =
+                    Packet::parse_ethernet(Frame::lying_in(&frame, 0)).expect("a frame");
+                let mut bridge = bridge();
+                let got = bridge.receive(at(1), WEST, &mut packet);
+                let dropped = heard(&mut bridge, at(1)).1;
+                let as_expected = if passes { Rx::Forward(EAST) } else { Rx::Taken };
+                assert_eq!(got, as_expected, "{tags} tags, {payload} bytes");
+                assert_eq!(dropped.is_empty(), passes, "{tags} tags, {payload} bytes");
+            }
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Host {
             self.drop_packet(Reason::OtherHost, place.take());
             return true;
         }
-        if place.extra.as_ref().is_some_and(|extra| !extra.vlan.is_empty()) {
+        if place.extra.is_some() && !without_vlan(place) {
             // There are no VLAN devices.
             self.drop_packet(Reason::OtherHost, place.take());
             return true;
@@ -195,3 +195,20 @@ impl Host {
         self.note_neighbours();
     }
 }
+
+/// Whether a frame is of no VLAN: it has no tag, or some with a priority alone (VLAN 0), which are
+/// taken off (`__netif_receive_skb_core`, `check_vlan_id`).
+#[cold]
+fn without_vlan(place: &mut Packet) -> bool {
+    let tags = place.extra.as_ref().map_or(&[][..], |extra| &extra.vlan);
+    if tags.iter().any(|(_, tci)| tci & VLAN_VID_MASK != 0) {
+        return false;
+    }
+    if !tags.is_empty() {
+        place.set_link(place.link);
+    }
+    true
+}
+
+/// The VLAN in a tag's TCI; before it stand priority and DEI.
+const VLAN_VID_MASK: u16 = 0x0fff;

@@ -75,17 +75,19 @@ impl Packet {
     #[cold]
     fn dissected(&self) -> FlowKeys {
         let Some(extra) = &self.extra else { return FlowKeys::default() };
-        // A tag that lies in the frame is the packet's protocol, while its network header is what
-        // follows all tags, as of frames that a packet socket sends: see `Dissector::vlan`.
         let ether_type = extra.vlan.first().map_or(self.network.ether_type().0, |tag| tag.0);
+        // A tag is read where it lies. Of a frame that a packet socket has sent, the network header is what
+        // follows all tags, and read for the first one: see `Dissector::vlan`.
+        let tags = if extra.tag_sent { 0 } else { 4 * extra.vlan.len() };
         if !extra.raw.is_empty() && extra.beyond.is_empty() {
-            return Dissector::walk(&extra.raw, usize::from(extra.network_offset), ether_type);
+            let network_offset = usize::from(extra.network_offset);
+            return Dissector::walk(&extra.raw, network_offset - tags, ether_type);
         }
         let mut headers = Vec::new();
         self.emit_headers(&mut headers);
         headers.extend(&extra.beyond);
         let network_offset = self.link.len() as usize + 4 * extra.vlan.len();
-        Dissector::walk(&headers, network_offset, ether_type)
+        Dissector::walk(&headers, network_offset - tags, ether_type)
     }
 }
 
@@ -182,9 +184,10 @@ impl<'a> Dissector<'a> {
         Some(Next::End)
     }
 
-    /// A tag in the frame. Where the packet's protocol is that of a tag, the kernel reads the four
-    /// bytes at the network header as the rest of that tag: of an IPv4 packet they are version and
-    /// TOS for the TCI, and the total length for the EtherType, which ends the walk there.
+    /// A tag: TCI, and the EtherType that follows. Where the packet's protocol is that of a tag, and none lies
+    /// beside the frame, the kernel reads the four bytes at the network header as the rest of that tag: of an
+    /// IPv4 packet that a packet socket has sent they are version and TOS for the TCI, and the total length for
+    /// the EtherType, which ends the walk there.
     fn vlan(&mut self) -> Option<Next> {
         let &[c0, c1, t0, t1] = self.header()?;
         let tpid = self.keys.ether_type;

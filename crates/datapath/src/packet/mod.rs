@@ -141,6 +141,9 @@ pub struct Meta {
 pub struct Extra {
     /// 802.1Q/802.1ad tags, outermost first: (TPID, TCI).
     pub vlan: Vec<(u16, u16)>,
+    /// A packet socket has sent the frame: its outermost tag lies in it, and not beside it (`skb->vlan_tci`) as
+    /// that of a frame that a device has taken in. The flow dissector reads such a tag wrong.
+    pub tag_sent: bool,
     /// The exact header bytes (everything before the body) of a chain whose canonical form would
     /// differ: long options, extension headers, tunnels, fragments, anything malformed.
     /// Edits (ECN, DSCP, TTL) are applied here as well.

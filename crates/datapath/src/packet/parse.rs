@@ -249,6 +249,7 @@ impl<'a> Parser<'a> {
             };
             Box::new(Extra {
                 vlan,
+                tag_sent: false,
                 raw,
                 network_offset,
                 transport_offset,

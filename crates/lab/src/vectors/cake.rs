@@ -204,7 +204,13 @@ pub(super) fn frame(hex: &str, len: usize) -> Result<Packet, String> {
         let digits = std::str::from_utf8(digits).map_err(|error| error.to_string())?;
         *byte = u8::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
     }
-    Packet::parse_ethernet(Frame::new(&bytes)).map_err(|error| error.to_string())
+    let mut packet =
+        Packet::parse_ethernet(Frame::new(&bytes)).map_err(|error| error.to_string())?;
+    if let Some(extra) = &mut packet.extra {
+        // A packet socket sent what was recorded.
+        extra.tag_sent = true;
+    }
+    Ok(packet)
 }
 
 /// The key of the recorded kernel's flow hash, if the file tells it: two hexadecimal numbers.

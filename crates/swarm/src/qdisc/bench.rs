@@ -48,9 +48,8 @@ pub struct Bench<'a> {
     pub(super) beside_paced: BTreeSet<u8>,
     /// fq tells flows here.
     pub(super) rests_for_times: bool,
-    /// CAKE tells flows here: in frames with a tag inside it reads other bytes than it means to, as the
-    /// kernel does, and may take packets of one flow for several.
-    pub(super) mixes_tagged: bool,
+    /// CAKE tells flows here.
+    pub(super) has_cake: bool,
     /// Some flows are so many that CAKE may let two share a queue and part them again.
     is_crowded: bool,
     pub(super) words: String,
@@ -181,7 +180,7 @@ impl<'a> Bench<'a> {
             past_copies: WireCount::default(),
             seen: Stats::default(),
             drops_differ: DropCounting::Not,
-            mixes_tagged: false,
+            has_cake: false,
             is_crowded: case.flows.iter().any(|flow| flow.crowd > 1),
             words: String::new(),
             pace: RateBound::Unknown,
@@ -303,7 +302,7 @@ impl<'a> Bench<'a> {
                 Err(what) => return self.broken("police", what),
             }
         }
-        let is_told_apart = self.mixes_tagged && (flow.vlan.is_some() || self.is_crowded);
+        let is_told_apart = self.has_cake && self.is_crowded;
         let rests = self.rests_for_times && self.beside_paced.contains(&number);
         let in_order =
             self.licence.in_order && self.unpaced.contains(&number) && !is_told_apart && !rests;

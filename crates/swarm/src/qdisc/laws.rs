@@ -194,7 +194,7 @@ impl Bench<'_> {
     /// What the qdiscs that are there now may do, and what those that were there may have done.
     pub(super) fn read_licence(&mut self) {
         self.licence.in_order = true;
-        self.mixes_tagged = false;
+        self.has_cake = false;
         self.rests_for_times = false;
         for (_, sched) in self.root.tree() {
             match sched.qdisc() {
@@ -213,7 +213,7 @@ impl Bench<'_> {
                 }
                 AnyQdisc::Cake(cake) => {
                     self.licence.wash |= cake.config().wash;
-                    self.mixes_tagged = true;
+                    self.has_cake = true;
                 }
                 AnyQdisc::Fq(_) => self.rests_for_times = true,
                 _ => {}

@@ -341,13 +341,17 @@ impl<'a> Bench<'a> {
     }
 
     fn packet(&mut self, number: u16, step: &Step) {
-        let Step::Packet { from, to, behind, ipv6, size, ttl, whole, whose } = step else { return };
+        let Step::Packet { from, to, behind, ipv6, size, ttl, whole, whose, tags } = step else {
+            return;
+        };
         let next_hop = address(to[0], if *behind { 1 } else { to[1] + 1 }, *ipv6);
         let dst = if *behind { address_behind(to[0], *ipv6) } else { next_hop };
         let src = address(from[0], from[1] + 1, *ipv6);
         let packet = Datagram { src, dst, ttl: *ttl, number, size: *size, whole: *whole };
         if !self.ports[usize::from(from[0])].down {
-            let may_go = *whose == Target::Ours && *ttl > 1;
+            // A tag of VLAN 0 only says a priority.
+            let of_a_vlan = tags.iter().any(|tag| tag & 0xfff != 0);
+            let may_go = *whose == Target::Ours && *ttl > 1 && !of_a_vlan;
             let len = 8 + u32::from(*size);
             let port = to[0].into();
             let counts = (0, 0, 0);
@@ -361,7 +365,9 @@ impl<'a> Bench<'a> {
             Target::Others => [2, 9, 9, 9, 9, 9],
             Target::Everybodys => EVERYBODY,
         };
-        let frame = packet.frame(dst_mac, self.mac(*from));
+        let mut frame = packet.frame(dst_mac, self.mac(*from));
+        let tags = tags.iter().flat_map(|tag| [[0x81, 0], tag.to_be_bytes()]).flatten();
+        frame.splice(12..12, tags);
         self.comes(from[0].into(), &frame);
     }
 

@@ -52,6 +52,9 @@ pub enum Step {
         whole: bool,
         /// The frame is for.
         whose: Target,
+        /// VLAN tags, outermost first (TCI: priority and VLAN, of which 0 is none).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<u16>,
     },
     /// A machine begins to answer, or ceases to.
     Answers {
@@ -111,6 +114,9 @@ pub enum Step {
     },
 }
 
+/// VLAN tags of a frame.
+const TAGS: [&[u16]; 5] = [&[], &[0xa000], &[0, 0], &[7], &[0, 7]];
+
 /// Settings and values that may be drawn.
 const SETTINGS: [(&str, &[u32]); 6] = [
     ("unres_qlen_bytes", &[0, 2_000, 20_000]),
@@ -163,6 +169,7 @@ impl Step {
                     (1, Target::Others),
                     (1, Target::Everybodys),
                 ]),
+                tags: TAGS[*draw.weighted(&[(40, 0), (2, 1), (1, 2), (1, 3), (1, 4)])].to_vec(),
             },
             1 => Self::Wait { us: draw.log_range(1..=60_000_000) },
             2 => Self::Answers { who: somebody(ports, draw), on: draw.percent(50) },
@@ -182,7 +189,7 @@ impl Step {
     /// The same in plainer words.
     pub(super) fn simpler(&self) -> Vec<Self> {
         match self {
-            Self::Packet { size, ttl, whole, behind, .. } => {
+            Self::Packet { size, ttl, whole, behind, tags, .. } => {
                 let mut plainer = Vec::new();
                 let mut with = |change: &dyn Fn(&mut Self)| {
                     let mut step = self.clone();
@@ -198,6 +205,13 @@ impl Step {
                     with(&|step| {
                         if let Self::Packet { ttl, .. } = step {
                             *ttl = 64;
+                        }
+                    });
+                }
+                if !tags.is_empty() {
+                    with(&|step| {
+                        if let Self::Packet { tags, .. } = step {
+                            tags.clear();
                         }
                     });
                 }

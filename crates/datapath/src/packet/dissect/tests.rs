@@ -242,11 +242,39 @@ fn what_is_not_ip_is_told_by_its_ether_type() {
     }
 }
 
+/// Of a frame that a device has taken in, the kernel holds the outermost tag beside it and reads the others in
+/// their places (Linux 6.18, by `PACKET_FANOUT_HASH`: a flow is one, whatever its lengths).
+#[test]
+fn flows_are_told_apart_behind_tags() {
+    let one: &[u8] = &[0x60, 100];
+    let two = joined(&[&[0, 7, 0x81, 0], one]);
+    let three = joined(&[&[0, 9, 0x88, 0xa8], &two]);
+    for payload in [ipv4(17, &PORTS), ipv4(6, &PORTS), ipv6(17, &PORTS, 0), ipv6(43, &PORTS, 0)] {
+        let (kind, inner) =
+            if payload[0] == 0x45 { (0x0800_u16, [8, 0]) } else { (0x86dd, [0x86, 0xdd]) };
+        let plain = keys(kind, &payload);
+        for (tags, tag) in [
+            (one, 0x8100_6064_0000 | u64::from(kind)),
+            (&two, 0x8100_0007_8100),
+            (&three, 0x8100_0009_88a8),
+        ] {
+            let tagged = keys(0x8100, &joined(&[tags, &inner, &payload]));
+            assert_eq!(tagged, FlowKeys { tag, ..plain }, "{tags:x?}");
+        }
+    }
+}
+
 /// A frame with its tag in it, as packet sockets send them: the kernel takes the first bytes of
 /// the IP header for the rest of the tag, and so TOS and length for what tells flows apart.
 #[test]
-fn behind_a_tag_in_the_frame_the_ip_header_is_misread() {
-    let tagged = |payload: &[u8]| keys(0x8100, &joined(&[&[0, 100, 8, 0], payload]));
+fn behind_a_tag_that_was_sent_the_ip_header_is_misread() {
+    let keys = |payload: &[u8]| {
+        let frame = ethernet(0x8100, payload);
+        let mut packet = Packet::parse_ethernet(&frame[..]).expect("a frame");
+        packet.extra.as_mut().expect("a tag").tag_sent = true;
+        packet.flow_keys()
+    };
+    let tagged = |payload: &[u8]| keys(&joined(&[&[0, 100, 8, 0], payload]));
     let datagram = ipv4(17, &PORTS);
     let expected = FlowKeys {
         ether_type: datagram.len() as u16,
@@ -259,7 +287,7 @@ fn behind_a_tag_in_the_frame_the_ip_header_is_misread() {
     assert_eq!(tagged(&other), expected, "another source");
     other[1] = 4;
     assert_ne!(tagged(&other), expected, "another TOS");
-    let unknown = |payload: &[u8]| keys(0x8100, &joined(&[&[0, 100, 0x88, 0xb5], payload]));
+    let unknown = |payload: &[u8]| keys(&joined(&[&[0, 100, 0x88, 0xb5], payload]));
     assert_ne!(unknown(&[1; 46]), unknown(&[2; 46]));
 }
 

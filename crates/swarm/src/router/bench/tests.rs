@@ -19,6 +19,7 @@ fn packet() -> Step {
         ttl: 64,
         whole: false,
         whose: Target::Ours,
+        tags: Vec::new(),
     }
 }
 
