@@ -93,10 +93,11 @@ fn work(
     summary: &Mutex<Summary>,
 ) {
     while !watcher.stop() {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= campaign.seeds.end {
+        // No further than to the end: several workers ask behind it, and numbers begin again at 0.
+        let after = |seed| (seed < campaign.seeds.end).then(|| seed + 1);
+        let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after) else {
             break;
-        }
+        };
         *place.lock().expect("no worker panics") = (seed, Instant::now());
         let verdict = with_case!(campaign.kind, judge::seed(seed));
         watcher.judged(seed, &verdict);
@@ -135,6 +136,26 @@ fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nobody is told of anything.
+    struct Nobody(Instant);
+
+    impl Watcher for Nobody {
+        fn judged(&self, _: u64, _: &Result<Outcome, Violation>) {}
+        fn exceeds(&self, seed: u64, what: &str) {
+            panic!("{seed} {what}");
+        }
+        fn stop(&self) -> bool {
+            self.0.elapsed() > Duration::from_secs(60)
+        }
+    }
+
+    #[test]
+    fn the_largest_seeds_are_followed_by_none() {
+        let jobs = NonZeroUsize::new(4).expect("one or more");
+        let campaign = Campaign { kind: Kind::Wire, seeds: u64::MAX - 5..u64::MAX, jobs };
+        assert_eq!(run(&campaign, &Nobody(Instant::now())).seeds, 5);
+    }
 
     #[test]
     fn no_more_threads_are_started_than_there_are_seeds() {

@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::store::{self, Pending, STANDARD_OUTPUT, Store};
 use lab::trace::host::{self, HostEvent};
 
-use super::{Failure, JOBS_MAX, Outcome, print, print_json, refuse_overwriting};
+use super::{Failure, JOBS_MAX, Outcome, print, print_json, refuse_file, refuse_overwriting};
 
 /// Arguments of `ackwright drill`.
 #[derive(clap::Args)]
@@ -140,6 +140,9 @@ pub fn run(args: &Args) -> Outcome {
     let plan = Plan { versions, flags: flags_of(args), jobs: args.jobs as usize };
     check_flags(&plan)?;
     let files = suite::find(&args.paths).map_err(|error| Failure::Usage(error.to_string()))?;
+    for folder in [&args.pcap, &args.trace].into_iter().flatten() {
+        refuse_file(folder)?;
+    }
     let junit_printed = match &args.junit {
         Some(path) if path.as_os_str() == STANDARD_OUTPUT => true,
         Some(path) => {

@@ -154,12 +154,12 @@ pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure
     }
 }
 
-/// A folder is to be made, or written to, where something else lies.
+/// A folder is to be made, or written to, where something else lies, or on the way there: a file, or a link
+/// that leads nowhere.
 pub fn refuse_file(directory: &Path) -> Result<(), Failure> {
-    if !directory.exists() || directory.is_dir() {
-        return Ok(());
-    }
-    let name = directory.display();
+    let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
+    let Some(file) = there.filter(|there| !there.is_dir()) else { return Ok(()) };
+    let name = file.display();
     Err(Failure::Usage(format!("{name} is no folder; name another one for what is written")))
 }
 

@@ -12,7 +12,7 @@ use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
 use super::run::{Runs, StackChoice, Workers, keep_finished, resume, run_all, unfinished};
-use super::{Failure, Outcome, print, print_json, results};
+use super::{Failure, Outcome, check_results, print, print_json, results};
 use crate::table;
 
 /// Arguments of `ackwright reproduce`.
@@ -88,8 +88,16 @@ pub fn run(args: &Args) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let chosen = chosen(&args.names, &known)?;
+    for publication in &chosen {
+        // What is in the way of the last one is not to be found out when all others have run.
+        let directory = args.directory().join(&publication.name);
+        if directory.symlink_metadata().is_ok() {
+            check_results(&directory)?;
+        }
+    }
     let mut comparisons = Vec::new();
-    for publication in chosen(&args.names, &known)? {
+    for publication in chosen {
         comparisons.push(reproduce_one(publication, args)?);
     }
     if args.json {
@@ -107,10 +115,8 @@ pub fn run(args: &Args) -> Outcome {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Each of those that are named, once.
 fn chosen<'a>(names: &[String], known: &'a [Publication]) -> Result<Vec<&'a Publication>, Failure> {
-    if names.iter().any(|name| name == "all") {
-        return Ok(known.iter().collect());
-    }
     let find = |name: &String| {
         known.iter().find(|one| one.name == *name).ok_or_else(|| {
             let help = lab::plan::suggest(name, known.iter().map(|one| one.name.as_str()));
@@ -120,7 +126,17 @@ fn chosen<'a>(names: &[String], known: &'a [Publication]) -> Result<Vec<&'a Publ
             ))
         })
     };
-    names.iter().map(find).collect()
+    let mut chosen: Vec<&Publication> = Vec::new();
+    for name in names.iter().filter(|name| *name != "all") {
+        let one = find(name)?;
+        if !chosen.iter().any(|other| other.name == one.name) {
+            chosen.push(one);
+        }
+    }
+    if names.iter().any(|name| name == "all") {
+        return Ok(known.iter().collect());
+    }
+    Ok(chosen)
 }
 
 fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, Failure> {
@@ -271,4 +287,25 @@ fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failur
         }
     }
     print(&format!("verdict: {}", comparison.verdict()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_of_one_publication() {
+        let known = published::publications().expect("ours are well-formed");
+        let names = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            let chosen = chosen(&words, &known).map_err(|_| "refused")?;
+            Ok(chosen.iter().map(|one| one.name.clone()).collect::<Vec<_>>())
+        };
+        let both = vec!["rrul".to_owned(), "policer".to_owned()];
+        assert_eq!(names(&["rrul", "policer", "rrul"]), Ok(both));
+        assert_eq!(names(&["policer", "all"]).map(|all| all.len()), Ok(known.len()));
+        for unknown in [&["all", "nothing"][..], &["rrul", "nothing"]] {
+            assert_eq!(names(unknown), Err("refused"));
+        }
+    }
 }

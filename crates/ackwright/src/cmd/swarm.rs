@@ -15,7 +15,7 @@ use swarm::Kind;
 use swarm::campaign::{self, Campaign, Summary, Watcher};
 use swarm::case::{Outcome as Verdict, Violation};
 
-use super::{Failure, JOBS_MAX, Outcome, print, print_json};
+use super::{Failure, JOBS_MAX, Outcome, print, print_json, read_text};
 use crate::{interrupt, table};
 
 /// Arguments of `ackwright swarm`.
@@ -70,14 +70,19 @@ impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let no_seed = |number: u64| format!("{number} is no seed: the largest is {}", u64::MAX - 1);
         let number = |word: &str| {
             word.parse::<u64>().map_err(|_| format!("\"{word}\" is not a seed, which is a number"))
         };
         let Some((from, end)) = text.split_once("..") else {
             let from = number(text)?;
-            return Ok(Self { from, end: from.checked_add(1) });
+            let end = from.checked_add(1).ok_or_else(|| no_seed(from))?;
+            return Ok(Self { from, end: Some(end) });
         };
         let from = number(from)?;
+        if from == u64::MAX {
+            return Err(no_seed(from));
+        }
         let end = if end.is_empty() { None } else { Some(number(end)?) };
         match end {
             Some(end) if end <= from => Err(format!("{from}..{end} has no seed")),
@@ -131,7 +136,7 @@ const COMMIT: &str = env!("ACKWRIGHT_COMMIT");
 
 fn judge_file(file: &Path, json: bool) -> Outcome {
     let cannot = |fault: String| Failure::Usage(format!("{}: {fault}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| cannot(error.to_string()))?;
+    let text = read_text(file)?;
     let verdict = swarm::file::judge(&text).map_err(cannot)?;
     let (code, told) = match &verdict {
         Ok(outcome) => (ExitCode::SUCCESS, format!("no law is broken in {} steps", outcome.steps)),
@@ -286,6 +291,12 @@ mod tests {
         assert_eq!(seeds("3.."), Ok((3, None)));
         assert_eq!(seeds("3"), Ok((3, Some(4))));
         assert_eq!(seeds("7..3"), Err("7..3 has no seed".to_owned()));
+        let last = "18446744073709551614";
+        assert_eq!(seeds(last), Ok((u64::MAX - 1, Some(u64::MAX))));
+        for none in ["18446744073709551615", "18446744073709551615.."] {
+            let told = format!("18446744073709551615 is no seed: the largest is {last}");
+            assert_eq!(seeds(none), Err(told));
+        }
         assert_eq!(seeds("x"), Err("\"x\" is not a seed, which is a number".to_owned()));
     }
 

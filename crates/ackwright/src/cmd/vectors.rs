@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use lab::vectors::{self, Report};
 use serde_json::{Value, json};
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, refuse_file};
 
 /// Arguments of `ackwright vectors`.
 #[derive(clap::Args)]
@@ -39,6 +39,9 @@ pub fn run(args: &Args) -> Outcome {
         let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
         let message = format!("{}: no vectors (.json, .jsonl, or their .gz)", paths.join(", "));
         return Err(Failure::Usage(message));
+    }
+    if let Some(folder) = &args.pcap {
+        refuse_file(folder)?;
     }
     let mut reports = Vec::new();
     for file in &files {

@@ -107,9 +107,13 @@ fn a_run_prints_json_and_leaves_whole_files() {
 fn an_unwritable_directory_is_a_clear_error() {
     let directory = scratch("unwritable");
     let file = write(&directory, "probes.toml", PROBES);
-    let output = ackwright(&["run", &file, "--out", &format!("{file}/below")]);
+    // Nobody makes folders there.
+    let output = ackwright(&["run", &file, "--out", "/proc/ackwright/below"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
+    let below = ackwright(&["run", &file, "--out", &format!("{file}/below")]);
+    assert_eq!(below.status.code(), Some(2));
+    assert!(stderr(&below).contains("probes.toml is no folder"), "{}", stderr(&below));
 }
 
 /// A device that is always full stands for a full disk.

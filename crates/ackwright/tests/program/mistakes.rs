@@ -244,7 +244,7 @@ fn messages_stay_short_whatever_is_wrong_and_however_long_it_is() {
     let csv = write(&directory, "long.csv", &format!("{word},1\n"));
     let escape =
         write(&directory, "escape.toml", &PROBES.replace("to = \"b\"", "to = \"\\u001b[2Jb\""));
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 15] = [
         &["check", &deep],
         &["check", &dots],
         &["check", &long],
@@ -259,6 +259,7 @@ fn messages_stay_short_whatever_is_wrong_and_however_long_it_is() {
         &["ecmp", &csv, "--routes", &line],
         &["drill", "--dry-run", "/dev/zero"],
         &["vectors", &json],
+        &["swarm", "--case", "/dev/zero"],
     ];
     for arguments in commands {
         let output = ackwright(arguments);
@@ -413,6 +414,24 @@ fn no_picture_is_left_out_in_silence() {
         let into_file = ackwright(&["run", &file, option, &file]);
         assert_eq!(into_file.status.code(), Some(2), "{}", stderr(&into_file));
         assert!(stderr(&into_file).contains("plots.toml is no folder"), "{}", stderr(&into_file));
+        let below = format!("{file}/results");
+        let below_file = ackwright(&["run", &file, option, &below]);
+        assert_eq!(below_file.status.code(), Some(2), "{}", stderr(&below_file));
+        assert!(stderr(&below_file).contains("plots.toml is no folder"), "{}", stderr(&below_file));
+    }
+}
+
+/// A file that lies where a folder is to be made is told of before anything runs.
+#[test]
+fn no_folder_is_made_of_a_file() {
+    let directory = scratch("no-folder");
+    let script = write(&directory, "connect.pkt", SCRIPT);
+    for option in ["--pcap", "--trace"] {
+        for folder in [script.clone(), format!("{script}/below")] {
+            let refused = ackwright(&["drill", &script, option, &folder]);
+            assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+            assert!(stderr(&refused).contains("connect.pkt is no folder"), "{}", stderr(&refused));
+        }
     }
 }
 
