@@ -18,6 +18,7 @@ use crate::run::{Error, run_name};
 use crate::store::table::Table;
 use crate::store::{self, Store, metric_stem};
 use crate::sweep::Point;
+use crate::trace::TraceOutputs;
 
 use against::MetricPlot;
 pub use over_time::line;
@@ -28,6 +29,8 @@ pub use undrawn::undrawn;
 pub struct Output {
     store: Store,
     choice: PlotOptions,
+    /// Runs have what the viewer shows besides.
+    viewed: bool,
 }
 
 /// The file that holds the record of a run, written last: where it is, all else of the run is.
@@ -112,13 +115,20 @@ impl From<MetricPlot> for Chart {
 impl Output {
     /// Takes a store for an experiment.
     pub fn new(store: Store) -> Self {
-        Self { store, choice: PlotOptions::default() }
+        Self { store, choice: PlotOptions::default(), viewed: false }
     }
 
     /// The same with plots as the user has chosen them.
     #[must_use]
     pub fn choosing(self, choice: PlotOptions) -> Self {
         Self { choice, ..self }
+    }
+
+    /// The same, where what `ackwright view` shows besides is recorded or not: a run that is known has it as
+    /// well, or has not.
+    #[must_use]
+    pub fn viewing(self, viewed: bool) -> Self {
+        Self { viewed, ..self }
     }
 
     /// The files.
@@ -163,8 +173,12 @@ impl Output {
     pub fn known(&self, point: &Point, repetition: u32, plan: &Plan) -> Option<RunResult> {
         let run = run_name(point.slug(), plan.seed);
         let record = record::read(&self.store, &run)?;
-        if record["plan"] == record::identity(plan)
-            && let Some(run) = record::to_run(&self.store, &record, repetition == 0)
+        let first = repetition == 0;
+        let view = self.viewed && first;
+        let seen = TraceOutputs { view, ..TraceOutputs::default() };
+        if record["plan"] == record::identity(plan, &seen)
+            && record["first"] == first
+            && let Some(run) = record::to_run(&self.store, &record, first)
         {
             return Some(run);
         }
@@ -231,7 +245,7 @@ impl Output {
             run.distributions.clear();
         }
         // Last: where it is, all else is.
-        let record = format!("{:#}\n", record::of(run));
+        let record = format!("{:#}\n", record::of(&self.store, run, repetition == 0));
         self.store.write(&record::name(&run_name), record.as_bytes())?;
         if repetition > 0 {
             run.series.clear();

@@ -361,7 +361,8 @@ mod tests {
             let mut registry = registry();
             registry.version("short", version);
             let experiment = registry.parse("two", &two("0%", "\"short\""), &[]).unwrap();
-            crate::output::record::identity(&experiment.base)
+            let nothing = crate::trace::TraceOutputs::default();
+            crate::output::record::identity(&experiment.base, &nothing)
         };
         assert_eq!(identity("1"), identity("1"));
         assert_ne!(identity("1"), identity("2"));

@@ -58,11 +58,11 @@ pub struct Args {
     stack: Option<StackChoice>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", group = "results")]
     out: Option<PathBuf>,
     /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
     /// are run; what comes out is the same as in one go
-    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    #[arg(long, value_name = "DIR", group = "results")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     seeing: TraceArgs,
@@ -125,7 +125,7 @@ struct TraceArgs {
     trace: Option<PathBuf>,
     /// Record what `ackwright view` shows besides the usual results, of the first repetition of each
     /// point: the use of all links, packets and stories of flows, tins, filtered ACKs, next hops
-    #[arg(long, requires = "out", conflicts_with = "resume")]
+    #[arg(long, requires = "results")]
     view: bool,
     /// Write the TCP flows of the first repetition as qlog, for qvis, one file each
     #[arg(long, value_name = "DIR")]
@@ -203,7 +203,7 @@ pub fn run(args: &Args) -> Outcome {
         None => args.out.as_deref().map(results).transpose()?,
     };
     let choice = PlotOptions { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
-    let output = output.map(|output| output.choosing(choice));
+    let output = output.map(|output| output.choosing(choice).viewing(wanted.view));
     let runs = Runs {
         seed: args.seed,
         repetitions: args.runs,

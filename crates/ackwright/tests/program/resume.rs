@@ -105,6 +105,68 @@ fn what_has_changed_is_run_again() {
     assert_same(Path::new(&whole), Path::new(&part));
 }
 
+/// Of the first run of a point there are more files: one that was not the first is run again.
+#[test]
+fn another_seed_has_another_first_run() {
+    let directory = scratch("resume-seed");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let part = path(&directory, "part");
+    stdout(&ackwright(&["run", &file, "--seed", "4", "--out", &part]));
+    for (seed, kept) in [("5", 3), ("4", 3)] {
+        let whole = path(&directory, &format!("whole-{seed}"));
+        stdout(&ackwright(&["run", &file, "--seed", seed, "--out", &whole]));
+        let resumed = ackwright(&["run", &file, "--seed", seed, "--resume", &part]);
+        assert!(stderr(&resumed).contains(&format!("has {kept} of 6")), "{}", stderr(&resumed));
+        stdout(&resumed);
+        assert_same(Path::new(&whole), Path::new(&part));
+    }
+}
+
+/// What is recorded besides is so of all runs of the sweep, or of none.
+#[test]
+fn what_the_viewer_shows_is_resumed_too() {
+    let directory = scratch("resume-view");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let [plain, viewed, part] = ["plain", "viewed", "part"].map(|name| path(&directory, name));
+    stdout(&ackwright(&["run", &file, "--out", &plain]));
+    stdout(&ackwright(&["run", &file, "--out", &viewed, "--view"]));
+    let one = ["--set", "links.wire.rate=10mbit", "--explain", "load"];
+    stdout(&ackwright(&[&["run", &file, "--out", &part], &one[..]].concat()));
+    for (options, whole) in [(&[][..], &plain), (&["--view"], &viewed), (&[], &plain)] {
+        let words = [&["run", &file, "--resume", &part], options].concat();
+        stdout(&ackwright(&words));
+        assert_same(Path::new(whole), Path::new(&part));
+    }
+    let nowhere = ackwright(&["run", &file, "--view"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(stderr(&nowhere).contains("--out <DIR>|--resume <DIR>"), "{}", stderr(&nowhere));
+}
+
+/// A machine that has lost its power keeps names of files and loses what was in them: such runs are
+/// run again, too.
+#[test]
+fn a_run_whose_files_are_damaged_is_run_again() {
+    let directory = scratch("resume-damaged");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
+    for out in [&whole, &part] {
+        stdout(&ackwright(&["run", &file, "--out", out]));
+    }
+    let damaged = [
+        ("series/5mbit-seed-2/flow-load.parquet", 0),
+        ("flows.csv/10mbit-seed-1.csv", 40),
+        ("runs/20mbit-seed-1.json", 100),
+    ];
+    for (name, len) in damaged {
+        let file = fs::OpenOptions::new().write(true).open(format!("{part}/{name}"));
+        file.expect(name).set_len(len).expect(name);
+    }
+    let resumed = ackwright(&["run", &file, "--resume", &part]);
+    assert!(stderr(&resumed).contains("has 3 of 6 runs"), "{}", stderr(&resumed));
+    stdout(&resumed);
+    assert_same(Path::new(&whole), Path::new(&part));
+}
+
 /// Ctrl-C shows what is finished, and leaves it whole.
 #[cfg(target_os = "linux")]
 #[test]
@@ -167,6 +229,21 @@ fn what_is_reproduced_goes_on_where_it_stopped() {
     assert!(stderr(&resumed).contains("has 11 of 12 runs"), "{}", stderr(&resumed));
     assert_eq!(told.replace(&whole, &part), stdout(&resumed));
     assert_same(Path::new(&whole), Path::new(&part));
+}
+
+/// What is in the way of the last publication is told before the first one runs.
+#[test]
+fn nothing_is_reproduced_where_the_last_one_has_no_place() {
+    let directory = scratch("reproduce-place");
+    let out = path(&directory, "out");
+    fs::create_dir_all(format!("{out}/rrul")).expect("a folder");
+    fs::write(format!("{out}/rrul/summary.json"), "mine").expect("a file");
+    for option in ["--out", "--resume"] {
+        let refused = ackwright(&["reproduce", "policer", "rrul", "--quick", option, &out]);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("rrul/summary.json"), "{}", stderr(&refused));
+        assert!(!Path::new(&out).join("policer").exists());
+    }
 }
 
 /// A publication that is stopped shows and writes what is finished, as a sweep does, and nobody else writes

@@ -9,14 +9,16 @@ use crate::plan::Plan;
 use crate::plan::plots::DISTRIBUTIONS;
 use crate::results::{Distribution, Metric, RunResult, TcState};
 use crate::store::Store;
+use crate::trace::TraceOutputs;
 
 /// The name of the record of a run.
 pub fn name(run: &str) -> String {
     format!("runs/{run}.json")
 }
 
-/// A number for all of a plan that decides what comes out: runs of equal identity give equal results.
-pub fn identity(plan: &Plan) -> String {
+/// A number for all of a plan that decides what comes out, and for what is recorded besides: runs of equal
+/// identity leave equal files.
+pub fn identity(plan: &Plan, seen: &TraceOutputs) -> String {
     let mut plan = plan.clone();
     // What is shown, and how often it is run, changes no run.
     plan.title.clear();
@@ -25,6 +27,10 @@ pub fn identity(plan: &Plan) -> String {
     plan.plots.clear();
     let mut hash = Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     write!(hash, "{plan:?}").expect("a hash takes everything");
+    let TraceOutputs { view, explain, .. } = seen;
+    if *view || !explain.is_empty() {
+        write!(hash, "{view} {explain:?}").expect("a hash takes everything");
+    }
     format!("{:032x}", hash.0)
 }
 
@@ -40,8 +46,9 @@ impl fmt::Write for Fnv {
     }
 }
 
-/// The record of a run whose files have been written.
-pub fn of(run: &RunResult) -> Json {
+/// The record of a run whose files have been written to the store; of the `first` of a point there are more.
+pub fn of(store: &Store, run: &RunResult, first: bool) -> Json {
+    let lengths: Vec<Option<u64>> = run.files.iter().map(|file| length(store, file)).collect();
     let metrics: Vec<Json> = run
         .metrics
         .iter()
@@ -59,10 +66,12 @@ pub fn of(run: &RunResult) -> Json {
         "plan": run.identity,
         "name": run.name,
         "seed": run.seed,
+        "first": first,
         "fingerprint": format!("{:016x}", run.fingerprint),
         "virtual_time_ns": run.virtual_ns,
         "drawn": run.drawn,
         "files": run.files,
+        "file_bytes": lengths,
         "series": run.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(),
         "metrics": metrics,
         "distributions": distributions,
@@ -70,12 +79,24 @@ pub fn of(run: &RunResult) -> Json {
     })
 }
 
-/// The record called `run` in the store, if it is whole and all its files are there.
+/// The record called `run` in the store, if it is whole and all its files are there, as long as they were:
+/// a machine that has lost its power may keep a name and lose what was in the file.
 pub fn read(store: &Store, run: &str) -> Option<Json> {
     let text = std::fs::read_to_string(store.root().join(name(run))).ok()?;
     let record: Json = serde_json::from_str(&text).ok()?;
-    let there = |file: &String| store.root().join(file).is_file();
-    (record["schema"] == 1 && files(&record).iter().all(there)).then_some(record)
+    let mut names = record["files"].as_array()?.iter();
+    let mut lengths = record["file_bytes"].as_array()?.iter();
+    let is_whole = |file: &Json| {
+        let known = file.as_str().and_then(|file| length(store, file));
+        known.is_some() && known == lengths.next().and_then(Json::as_u64)
+    };
+    (record["schema"] == 1 && names.all(is_whole)).then_some(record)
+}
+
+/// How long a file of the store is, if it is one.
+fn length(store: &Store, file: &str) -> Option<u64> {
+    let known = std::fs::metadata(store.root().join(file)).ok()?;
+    known.is_file().then(|| known.len())
 }
 
 /// The files of a run.

@@ -268,12 +268,13 @@ impl<'a> Run<'a> {
         if let Some(wanted) = options.wanted {
             explained.retain(|one| shown::is_asked(wanted, &one.flow));
         }
+        let recorded = options.wanted.cloned().unwrap_or_default();
         let test = plan.measure.flent.filter(|_| options.store.is_some());
         let nodes = plan.nodes.iter().filter(|_| !flows.is_empty());
         let result = RunResult {
             name: name.into(),
             seed: plan.seed,
-            identity: options.store.map_or(String::new(), |_| record::identity(plan)),
+            identity: options.store.map_or(String::new(), |_| record::identity(plan, &recorded)),
             files,
             flent: test.map(|test| flent::data_file(test, plan, name, &series)),
             metrics,
