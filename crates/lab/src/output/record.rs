@@ -96,7 +96,7 @@ pub fn read(store: &Store, run: &str) -> Option<Json> {
 /// How long a file of the store is, if it is one.
 fn length(store: &Store, file: &str) -> Option<u64> {
     let known = std::fs::metadata(store.root().join(file)).ok()?;
-    known.is_file().then(|| known.len())
+    known.is_file().then_some(known.len())
 }
 
 /// The files of a run.

@@ -3,12 +3,14 @@
 //! `--set`, sweeps and draws are edits of this tree before it is read, so an overridden value goes
 //! through the same checks as a written one and its errors name the override.
 
+mod convert;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use self::convert::{convert_table, convert_value};
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
 use super::read::NOTED;
 use crate::registry::Registry;
@@ -432,58 +434,6 @@ fn place(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<St
 
 /// Tables that an override may bring into being.
 const OPTIONAL_TABLES: [&str; 5] = ["measure", "sysctl", "qdisc", "police", "parameters"];
-
-fn convert_table(
-    span: Range<usize>,
-    table: &DeTable<'_>,
-    document: &Document,
-    faults: &mut Vec<Diagnostic>,
-) -> Node {
-    let mut entries: Vec<(Key, Node)> = table
-        .iter()
-        .map(|(key, value)| {
-            let name = Key { name: key.get_ref().to_string(), at: Origin::File(key.span()) };
-            (name, convert_value(value, document, faults))
-        })
-        .collect();
-    entries.sort_by_key(|(key, _)| match &key.at {
-        Origin::File(span) => span.start,
-        Origin::Override(_) => 0,
-    });
-    Node { kind: Kind::Table(entries), at: Origin::File(span) }
-}
-
-fn convert_value(
-    value: &Spanned<DeValue<'_>>,
-    document: &Document,
-    faults: &mut Vec<Diagnostic>,
-) -> Node {
-    let at = Origin::File(value.span());
-    let mut bad = |message: &str| {
-        if faults.len() < NOTED {
-            faults.push(document.fault(&at, 0, message.into(), None));
-        }
-        Kind::Bool(false)
-    };
-    let kind = match value.get_ref() {
-        DeValue::String(text) => Kind::Text(text.to_string()),
-        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => Kind::Int(number),
-            Err(_) => bad("the number is too large"),
-        },
-        DeValue::Float(number) => match number.as_str().parse::<f64>() {
-            Ok(number) if number.is_finite() => Kind::Float(number),
-            _ => bad("the number is not finite"),
-        },
-        DeValue::Boolean(truth) => Kind::Bool(*truth),
-        DeValue::Datetime(_) => bad("a date has no meaning in an experiment"),
-        DeValue::Array(items) => {
-            Kind::List(items.iter().map(|item| convert_value(item, document, faults)).collect())
-        }
-        DeValue::Table(table) => return convert_table(value.span(), table, document, faults),
-    };
-    Node { kind, at }
-}
 
 #[cfg(test)]
 mod tests {
