@@ -51,8 +51,7 @@ fn a_closed_incast_is_read() {
     let words = "size = \"fixed 1mb\"\nmatrix = \"incast 2\"\narrivals = \"closed\"\nrequests = 9\n\
                  clients = [\"host-2-*\", \"host-1-1\"]\nthink = \"1ms\"\nconcurrency = 3\nrequest = 200";
     let plan = faults(words);
-    let asking =
-        "Asking(Asking { concurrency: 3, think: 0.001000000s, bytes: 200, count: Some(9) })";
+    let asking = "Requests(RequestPattern { concurrency: 3, think: 0.001000000s, bytes: 200, count: Some(9) })";
     assert!(plan.contains("clients: [0, 3, 4, 5]"), "{plan}");
     assert!(plan.contains(asking), "{plan}");
 }
