@@ -563,3 +563,33 @@ fn a_timer_with_slack_may_fire_before_its_latest_time() {
     assert_eq!(sent(&mut host, after(55)).len(), 1);
     assert_eq!(host.on_one_machine().lax_timer(after(60)), None);
 }
+
+/// `SO_MAX_PACING_RATE` of a datagram socket under fq; afterwards its place in the host is anybody's.
+#[test]
+fn datagrams_leave_fq_at_the_rate_of_their_socket() {
+    use crate::qdisc::Handle;
+    use crate::qdisc::fq::{Fq, FqConfig};
+    use crate::rng::Rng;
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    host.grant(ms(0), Port(0), 100);
+    let fq = Sched::new(Handle::NONE, Fq::new(FqConfig::new(1514), Rng::stream(1, 1)));
+    host.set_qdisc(ms(0), Port(0), fq);
+    let open = |host: &mut Host, now| host.udp_bind(now, at("10.0.1.1:5")).expect("a free port");
+    let three = |host: &mut Host, now: Instant, id| {
+        for _ in 0..3 {
+            host.udp_send(now, id, at("10.0.1.2:6"), Body::of_len(972)).expect("room");
+        }
+    };
+    let id = open(&mut host, ms(0));
+    host.udp_socket(id).expect("it is open").pacing_rate = 50_000;
+    three(&mut host, ms(0), id);
+    assert_eq!(sent(&mut host, ms(0)).len(), 1);
+    assert_eq!(sent(&mut host, ms(19)).len(), 0);
+    assert_eq!(sent(&mut host, ms(25)).len(), 1);
+    assert_eq!(sent(&mut host, ms(60)).len(), 1);
+    host.datagram_close(id).expect("it is open");
+    let id = open(&mut host, ms(100));
+    three(&mut host, ms(100), id);
+    assert_eq!(sent(&mut host, ms(100)).len(), 3);
+}

@@ -87,6 +87,9 @@ pub struct UdpSocket {
     pub frag_size: Option<u32>,
     /// `skb->mark` of what it sends (`SO_MARK`).
     pub mark: u32,
+    /// So fast its packets leave fq at most, in byte/s (`sk_pacing_rate`): the least that `SO_MAX_PACING_RATE` has
+    /// said; `u64::MAX` if it has said nothing.
+    pub pacing_rate: u64,
     /// An IPv6 socket without IPv4 (`IPV6_V6ONLY`).
     pub v6_only: bool,
     /// Its address may be shared with others that also set this (`SO_REUSEADDR`): the youngest receives datagrams.
@@ -147,6 +150,7 @@ impl UdpSocket {
             ipv6: None,
             frag_size: None,
             mark: 0,
+            pacing_rate: u64::MAX,
             v6_only: false,
             reuse_address: false,
             reuse_port: false,
@@ -415,8 +419,11 @@ impl Host {
         let slot = self.sockets.slot(id)?;
         match self.sockets.get(slot) {
             Some(Socket::Udp(socket)) => {
-                let local = socket.local;
+                let (local, limited) = (socket.local, socket.pacing_rate != u64::MAX);
                 self.sockets.unhash_udp(local, slot);
+                if limited {
+                    self.limit_sender(slot, u64::MAX);
+                }
             }
             Some(Socket::Ping(_)) => self.forget_ping(slot),
             _ => return Err(SocketError::WrongKind),

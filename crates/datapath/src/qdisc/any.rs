@@ -265,6 +265,17 @@ impl Sched {
         self.fq().is_some_and(Fq::paces)
     }
 
+    /// Tells each fq how fast a socket that is no connection may send at most, in byte/s; `u64::MAX`: as fast as any.
+    #[cold]
+    pub(crate) fn limit_sender(&mut self, owner: u32, rate: u64) {
+        if let AnyQdisc::Fq(fq) = &mut self.qdisc {
+            fq.limit_sender(owner, rate);
+        }
+        for child in self.children_mut() {
+            child.limit_sender(owner, rate);
+        }
+    }
+
     /// This qdisc, if it is fq.
     #[inline]
     pub fn fq(&self) -> Option<&Fq> {

@@ -140,6 +140,8 @@ pub struct Fq {
     active: u32,
     /// When the timer may fire at the earliest; `FAR_FUTURE` before it was ever set.
     watchdog: Instant,
+    /// How fast sockets that are no connections may send at most, by owner, in byte/s (`sk_pacing_rate`): of few.
+    limits: BTreeMap<u32, u64>,
     waiting: Backlog,
     own_stats: FqStats,
     stats: Stats,
@@ -178,6 +180,7 @@ impl Fq {
             throttled: BTreeSet::new(),
             active: 0,
             watchdog: Instant::FAR_FUTURE,
+            limits: BTreeMap::new(),
             waiting: Backlog::default(),
             own_stats: FqStats::default(),
             stats: Stats::default(),
@@ -233,6 +236,23 @@ impl Fq {
         self.config.pacing
     }
 
+    /// A socket that is no connection may send so fast at most, in byte/s; `u64::MAX`: as fast as any.
+    pub fn limit_sender(&mut self, owner: u32, rate: u64) {
+        if rate == u64::MAX {
+            self.limits.remove(&owner);
+        } else {
+            self.limits.insert(owner, rate);
+        }
+    }
+
+    /// How fast the sender of a packet may be who sets no times, in byte/s. Nobody asks of a connection's.
+    fn limit_of(&self, packet: &Packet) -> u64 {
+        if self.limits.is_empty() {
+            return u64::MAX;
+        }
+        self.limits.get(&packet.meta.owner).copied().unwrap_or(u64::MAX)
+    }
+
     /// From when on the timer may fire, and when it does so at the latest, if it runs (`hrtimer_start_range_ns`).
     pub fn timer_range(&self) -> Option<(Instant, Instant)> {
         let latest = self.wake_at()?;
@@ -284,6 +304,12 @@ impl Fq {
     /// Whether a packet that comes now goes on at once, if the device takes it.
     pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
         self.is_fast(now + Duration::from_nanos(packet.meta.departs_in_ns.into()), now)
+            && (self.limits.is_empty() || !self.is_limited(packet))
+    }
+
+    /// Its sender is no connection, and has a limit.
+    fn is_limited(&self, packet: &Packet) -> bool {
+        tcp_socket(packet).is_none() && self.limit_of(packet) != u64::MAX
     }
 
     /// Sets the timer for the flow whose time comes first. It stays as it is if it would come at most as late as
@@ -385,6 +411,9 @@ impl Fq {
         let flow = &mut self.flows[index as usize];
         let Timed { mut packet, set_by_sender, .. } =
             flow.packets.pop_front().expect("a packet was looked at");
+        let limit = if set_by_sender { u64::MAX } else { self.limit_of(&packet) };
+        let rate = self.config.maxrate.min(limit);
+        let flow = &mut self.flows[index as usize];
         self.active -= u32::from(flow.packets.is_empty());
         let late = |threshold: Duration| at + threshold < now && now < Instant::FAR_FUTURE;
         if self.config.ce_threshold.is_some_and(late) {
@@ -394,10 +423,10 @@ impl Fq {
         let mut len = packet.wire_len();
         flow.credit -= len as i32;
         self.lists.spend(len);
-        let mut enforced = self.config.pacing && self.config.maxrate != u64::MAX;
+        let mut enforced = self.config.pacing && rate != u64::MAX;
         // Without pacing credits are of bytes alone (`goto out` of `fq_dequeue`).
         if self.config.pacing && !set_by_sender {
-            if self.config.maxrate <= self.config.low_rate_threshold {
+            if rate <= self.config.low_rate_threshold {
                 flow.credit = 0;
             } else {
                 len = len.max(self.config.quantum);
@@ -405,7 +434,7 @@ impl Fq {
             }
         }
         if enforced {
-            let span = u64::from(len) * NANOS_PER_SEC / self.config.maxrate.max(1);
+            let span = u64::from(len) * NANOS_PER_SEC / rate.max(1);
             let span = if span > NANOS_PER_SEC {
                 self.own_stats.pkts_too_long += 1;
                 NANOS_PER_SEC
@@ -445,7 +474,8 @@ impl Qdisc for Fq {
         let Some(departs_at) = self.departure(&packet, cx.now) else {
             return self.refuse(packet, cx);
         };
-        if self.is_fast(departs_at, cx.now) {
+        if self.is_fast(departs_at, cx.now) && (self.limits.is_empty() || !self.is_limited(&packet))
+        {
             self.waiting = self.waiting + Backlog::of(&packet);
             self.internal.push_back(packet);
             return Enqueue::Queued;

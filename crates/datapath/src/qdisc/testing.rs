@@ -74,6 +74,11 @@ impl<Q: Qdisc> Bench<Q> {
         Self { qdisc: Counted::with_copies(qdisc, made), dropped: Vec::new() }
     }
 
+    /// The qdisc, to set it up.
+    pub fn qdisc_mut(&mut self) -> &mut Q {
+        self.qdisc.inner_mut()
+    }
+
     /// The qdisc.
     pub fn qdisc(&self) -> &Q {
         self.qdisc.inner()

@@ -144,6 +144,7 @@ impl DatagramSocket {
         socket.ipv6 = self.ipv6.then_some(own.over_ipv6);
         socket.frag_size = own.frag_size;
         socket.mark = own.mark;
+        socket.pacing_rate = own.pacing_rates.1;
         socket.v6_only = own.v6_only;
         socket.reuse_address = own.reuse_address;
         socket.reuse_port = own.reuse_port;

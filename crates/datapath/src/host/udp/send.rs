@@ -168,6 +168,7 @@ impl Host {
             let locked = path.locked && discovery == PmtuDiscovery::Want;
             ip.dont_fragment = !way.large && !locked && discovery.sets_df();
         }
+        let limit = socket.pacing_rate;
         let truesize = truesize_with(body.len, way.gso_size.into());
         let gso_size = if body.len > way.gso_size.into() { way.gso_size } else { 0 };
         let gso_segs = if gso_size == 0 { 1 } else { body.len.div_ceil(gso_size.into()) as u16 };
@@ -182,8 +183,19 @@ impl Host {
             meta,
             ..Packet::default()
         };
+        if limit != u64::MAX {
+            self.limit_sender(owner, limit);
+        }
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, path.bytes, &mut packet.finish()))
+    }
+
+    /// Tells every fq how fast a socket that is no connection may send, wherever its packets will leave.
+    #[cold]
+    pub(super) fn limit_sender(&mut self, owner: u32, rate: u64) {
+        for port in &mut self.ports {
+            port.qdisc_mut().limit_sender(owner, rate);
+        }
     }
 
     /// The flow label that it was told to have, or that it has by itself.

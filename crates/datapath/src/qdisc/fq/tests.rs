@@ -241,3 +241,49 @@ fn idle_flows_are_forgotten_a_few_at_a_time() {
     bench.enqueue(3_500_000_000, of_socket(18, 100, 1_000));
     assert_eq!((bench.qdisc().flow_counts().flows, bench.qdisc().own_stats().gc_flows), (10, 8));
 }
+
+/// `SO_MAX_PACING_RATE` of a datagram socket: its packets pass nobody (`fq_fastpath_check`), and each is a time of the
+/// rate behind the one before; those of others go as ever.
+#[test]
+fn a_datagram_socket_with_a_rate_is_paced() {
+    let slow = 100_000;
+    let mut bench = bench(FqConfig { low_rate_threshold: slow, ..FqConfig::new(1514) });
+    bench.qdisc_mut().limit_sender(7, slow);
+    assert!(!bench.qdisc().passes(&datagram_of(7, 1_000, 1), Instant::ZERO));
+    assert!(bench.qdisc().passes(&datagram_of(8, 1_000, 1), Instant::ZERO));
+    for _ in 0..3 {
+        assert_eq!(bench.enqueue(0, datagram_of(7, 1_000, 1)), Enqueue::Queued);
+    }
+    assert!(bench.dequeue(0).is_some());
+    assert!(bench.dequeue(9_999_999).is_none());
+    assert!(bench.dequeue(10_000_000).is_some());
+    bench.enqueue(10_000_000, datagram_of(8, 500, 2));
+    assert_eq!(bench.dequeue(10_000_000).map(|packet| packet.wire_len()), Some(500));
+    // What waits goes by what holds when it leaves.
+    assert!(bench.dequeue(19_999_999).is_none());
+    assert!(bench.dequeue(20_000_000).is_some());
+    bench.qdisc_mut().limit_sender(7, u64::MAX);
+    assert!(bench.qdisc().passes(&datagram_of(7, 1_000, 1), Instant::from_nanos(30_000_000)));
+}
+
+/// Above the threshold a quantum goes at once, and its time is paid together; `maxrate` holds besides.
+#[test]
+fn a_datagram_socket_with_a_high_rate_pays_by_quanta() {
+    let config = FqConfig { quantum: 3_000, initial_quantum: 3_000, ..FqConfig::new(1514) };
+    let mut bench = bench(FqConfig { maxrate: 1_000_000, ..config });
+    bench.qdisc_mut().limit_sender(7, 2_000_000);
+    for _ in 0..6 {
+        bench.enqueue(0, datagram_of(7, 1_000, 1));
+    }
+    for _ in 0..3 {
+        assert!(bench.dequeue(0).is_some());
+    }
+    assert!(bench.dequeue(2_999_999).is_none(), "3,000 bytes at the lower of two rates");
+    assert!(bench.dequeue(3_000_000).is_some());
+    bench.qdisc_mut().limit_sender(7, 500_000);
+    bench.dequeue(3_000_000);
+    bench.dequeue(3_000_000);
+    bench.enqueue(3_000_000, datagram_of(7, 1_000, 1));
+    assert!(bench.dequeue(8_999_999).is_none(), "3,000 bytes at the socket's");
+    assert!(bench.dequeue(9_000_000).is_some());
+}

@@ -34,6 +34,8 @@ pub(super) struct Settings {
     pub recverr: bool,
     /// What goes over IPv6 goes by these, and not by those of IPv4.
     pub over_ipv6: Ipv6Options,
+    /// `SO_MAX_PACING_RATE`, byte/s, and the least that it has been.
+    pub pacing_rates: (u64, u64),
     /// `IPV6_MTU`.
     pub frag_size: Option<u32>,
     pub mark: u32,
@@ -96,14 +98,13 @@ impl Settings {
 
 /// Options of datagram sockets that can be set and read back, and what they are before. But for five of them (`SO_DONTROUTE`,
 /// `IPV6_DONTFRAG`, `IPV6_FLOWINFO_SEND`, `IP_FREEBIND`, `UDP_GRO`) they change nothing in this world.
-const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 37] = [
+const KEPT_OF_DATAGRAMS: [((i32, i32), StoredValue, i64); 36] = [
     ((SOL_SOCKET, SO_DEBUG), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_DONTROUTE), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_NO_CHECK), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_RXQ_OVFL), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_BUSY_POLL), StoredValue::Positive, 0),
     ((SOL_SOCKET, SO_INCOMING_CPU), StoredValue::Number, -1),
-    ((SOL_SOCKET, SO_MAX_PACING_RATE), StoredValue::Number, -1),
     ((SOL_SOCKET, SO_ZEROCOPY), StoredValue::Bit, 0),
     ((SOL_SOCKET, SO_TIMESTAMP), StoredValue::Switch, 0),
     ((SOL_SOCKET, SO_TIMESTAMPNS), StoredValue::Switch, 0),
@@ -189,6 +190,7 @@ impl Default for Settings {
             reuse_address: false,
             reuse_port: false,
             broadcast: false,
+            pacing_rates: (u64::MAX, u64::MAX),
             plain: Plain::default(),
             kept: BTreeMap::new(),
         }
@@ -303,6 +305,10 @@ impl Sockets {
                 own.over_ipv6.auto_flow_label.unwrap_or_else(by_itself).into()
             }
             (SOL_SOCKET, SO_MARK) => own.mark.into(),
+            (SOL_SOCKET, SO_MAX_PACING_RATE) => match own.pacing_rates.0 {
+                u64::MAX => -1,
+                rate => rate as i64,
+            },
             (SOL_UDP, UDP_CORK) => own.cork.into(),
             (SOL_UDP, UDP_SEGMENT) => own.gso_size.into(),
             (SOL_IPV6, IPV6_MTU) if !socket.ipv6 => return Err(Errno::EOPNOTSUPP),
@@ -397,6 +403,11 @@ impl DatagramSocket {
             (SOL_IP, IP_MTU_DISCOVER) => own.pmtu = path_mtu_discovery(value)?,
             (SOL_IP, IP_RECVERR) => own.recverr = on,
             (SOL_SOCKET, SO_MARK) => own.mark = value as u32,
+            (SOL_SOCKET, SO_MAX_PACING_RATE) => {
+                let unlimited = value < 0 || value == i64::from(u32::MAX);
+                let rate = if unlimited { u64::MAX } else { value as u64 };
+                own.pacing_rates = (rate, own.pacing_rates.1.min(rate));
+            }
             (SOL_UDP, UDP_CORK) => own.cork = on,
             (SOL_UDP, UDP_SEGMENT) => {
                 own.gso_size = u16::try_from(value).map_err(|_| Errno::EINVAL)?;
