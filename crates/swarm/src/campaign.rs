@@ -146,7 +146,7 @@ mod tests {
             panic!("{seed} {what}");
         }
         fn stop(&self) -> bool {
-            self.0.elapsed() > Duration::from_secs(60)
+            self.0.elapsed() > Duration::from_mins(1)
         }
     }
 
