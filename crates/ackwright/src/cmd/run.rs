@@ -1,22 +1,24 @@
 //! `ackwright run`.
 
+mod tell;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::output::{Output, PlotOptions};
 use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, Stack, limits};
-use lab::results::{PointResult, summary_json};
+use lab::results::PointResult;
 use lab::run::{Error, FindFinishedRun, Incomplete, LiveOverrides, Options, SsAt};
 use lab::trace::TraceOutputs;
 use sim::epoch::Grouping;
 
+use self::tell::{tell, tell_files};
 use super::{
-    Failure, JOBS_MAX, Outcome, PROGRAM, hold, print, print_json, refuse_file, refuse_overwriting,
-    results,
+    Failure, JOBS_MAX, Outcome, PROGRAM, hold, print, refuse_file, refuse_overwriting, results,
 };
+use crate::interrupt;
 use crate::progress::Bar;
-use crate::{interrupt, table};
 
 /// Arguments of `ackwright run`.
 #[derive(clap::Args)]
@@ -249,47 +251,6 @@ pub fn keep_finished(
     Some(missing)
 }
 
-/// Prints what came out; `missing` runs are not in it.
-fn tell(
-    experiment: &Experiment,
-    args: &Args,
-    output: Option<&Output>,
-    seed: u64,
-    points: &[PointResult],
-    missing: usize,
-) -> Result<(), Failure> {
-    let plan = &experiment.base;
-    if args.json {
-        return print_json(&summary_json(&plan.name, &plan.title, seed, points, missing));
-    }
-    let axes = experiment.axis_names();
-    print(&table::wrapped(&format!("{}: {}", plan.title, lab::report::runs_of(points))))?;
-    print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
-    if missing == 0 {
-        for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
-            let hint =
-                nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-            crate::tell!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
-        }
-        if output.is_some() {
-            for why in lab::output::undrawn(&plan.plots, points) {
-                crate::tell!("note: [[plot]]: {why}");
-            }
-        }
-    }
-    tell_tc(args, points)?;
-    tell_sockets(points, &plan.name)?;
-    let wanted = args.seeing.wanted();
-    tell_explained(points)?;
-    if missing == 0 {
-        tell_files(&wanted)?;
-    }
-    if let Some(output) = output {
-        print(&format!("results are in {}", output.store().root().display()))?;
-    }
-    Ok(())
-}
-
 /// What is seen of a run only while it lasts cannot be had of one that is finished.
 fn check_resume(args: &Args) -> Result<(), Failure> {
     let seen = [
@@ -364,40 +325,6 @@ fn check_times(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what tc shows at the end of the first run of each point.
-fn tell_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
-    for point in points {
-        let Some(run) = point.runs.first() else { continue };
-        if (args.tc_stats || args.tc_classes) && points.len() > 1 {
-            print(&format!("\n{}:", point.title("")))?;
-        }
-        for port in &run.tc {
-            if args.tc_stats {
-                print(&port.text)?;
-            }
-            if args.tc_classes && !port.classes.is_empty() {
-                print(&port.classes)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Prints what `ss` showed at the times asked for.
-fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
-    for point in points {
-        for run in &point.runs {
-            if !run.sockets.is_empty() {
-                print(&format!("\n{} seed {}", point.title(name), run.seed))?;
-            }
-            for dump in &run.sockets {
-                print(&dump.text())?;
-            }
-        }
-    }
-    Ok(())
-}
-
 /// What is to be observed exists, and is not written over what is read.
 fn check_wanted(
     experiment: &Experiment,
@@ -415,7 +342,7 @@ fn check_wanted(
     lab::trace::eyes::check(wanted, &plan).map_err(failure)
 }
 
-/// Runs the first repetition of the first point and tells of flows of its.
+/// Runs the first repetition of the first point, and prints why its flows were not faster.
 fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &TraceOutputs) -> Outcome {
     let stop = interrupt::flag();
     let point = &experiment.points[0];
@@ -428,27 +355,6 @@ fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &TraceOutputs) ->
     }
     tell_files(wanted)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints why flows were not faster.
-fn tell_explained(points: &[PointResult]) -> Result<(), Failure> {
-    for run in points.iter().flat_map(|point| &point.runs) {
-        for one in &run.explained {
-            print(&format!("\n{}", one.why))?;
-        }
-    }
-    Ok(())
-}
-
-/// Prints where files are that others open.
-fn tell_files(wanted: &TraceOutputs) -> Result<(), Failure> {
-    if let Some(trace) = &wanted.perfetto {
-        print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
-    }
-    if let Some(qlog) = &wanted.qlog {
-        print(&format!("qlog files are in {}; qvis opens them", qlog.display()))?;
-    }
-    Ok(())
 }
 
 fn failure(error: Error) -> Failure {
