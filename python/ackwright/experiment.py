@@ -176,7 +176,8 @@ class Experiment:
             resume: go on with the results in ``out``: finished runs of the same plan stay.
             keep: keep series and flows in memory; if not, they are in the files of ``out`` only.
             view: record what ``Results.view`` shows besides, of the first repetition of each point:
-                packets and stories of flows, the use of all links. Needs ``out``, and nothing to resume.
+                packets and stories of flows, the use of all links. Needs ``out``; with ``resume``, finished
+                runs without it are made again.
             progress: show a bar; by default where it can be seen. Or what is told runs (with parts of
                 those that go on), of how many, and virtual seconds in all.
             executor: who makes the runs: by default threads of this process; ``"serial"``,
@@ -209,8 +210,8 @@ class Experiment:
         how = None if executor is None else executors.named(executor)
         if resume and out is None:
             raise ValueError("resume: name the folder by out=")
-        if view and (out is None or resume or how is not None):
-            raise ValueError("view: needs out=, without resume and executor")
+        if view and (out is None or how is not None):
+            raise ValueError("view: needs out=, without executor")
         if not (0 <= jobs <= 1024 and 0 <= threads <= 64):
             raise ValueError("jobs are 0 to 1024, threads 0 to 64")
         if how is not None:

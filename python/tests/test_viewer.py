@@ -56,6 +56,18 @@ def test_a_page_holds_everything(seen: ackwright.Results, tmp_path: Path) -> Non
     assert [it.name for it in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_what_the_viewer_shows_is_resumed_too(line: ackwright.Experiment, tmp_path: Path) -> None:
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    line.run(repetitions=2, out=whole, view=True, progress=False)
+    line.run(repetitions=1, out=resumed, progress=False)
+    line.run(repetitions=2, out=resumed, view=True, resume=True, progress=False)
+
+    def files(folder: Path) -> dict[str, bytes]:
+        return {str(it.relative_to(folder)): it.read_bytes() for it in folder.rglob("*") if it.is_file()}
+
+    assert files(whole) == files(resumed)
+
+
 def test_what_cannot_be_shown_is_told(line: ackwright.Experiment, tmp_path: Path) -> None:
     results = line.run(repetitions=1, progress=False)
     assert results.folder is None

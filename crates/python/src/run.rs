@@ -187,10 +187,12 @@ fn output(
     repetitions: u32,
 ) -> Result<Option<Output>, lab::store::Error> {
     let Some(out) = &wanted.out else { return Ok(None) };
-    if wanted.resume {
-        return Ok(Some(Output::resume(out, PROGRAM, experiment, seed, repetitions)?.0));
-    }
-    Ok(Some(Output::new(Store::results(out, PROGRAM)?.0)))
+    let output = if wanted.resume {
+        Output::resume(out, PROGRAM, experiment, seed, repetitions)?.0
+    } else {
+        Output::new(Store::results(out, PROGRAM)?.0)
+    };
+    Ok(Some(output.viewing(wanted.view)))
 }
 
 /// Everything, in this thread and those that it begins.
