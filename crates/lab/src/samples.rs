@@ -131,7 +131,7 @@ impl Samples {
         self.extend([value]);
     }
 
-    /// Adds values, of which those that are [`ABSENT`] are not known.
+    /// Adds values, of which those that are `i64::MIN` (`ABSENT`) are not known.
     pub fn extend_known(&mut self, values: &[i64]) {
         let all_fit = match &mut self.0 {
             Storage::Short(kept) => extend_small(kept, values),
