@@ -85,14 +85,26 @@ class Remote:
             return False
         return True
 
-    def names(self) -> list[str]:
-        """All files."""
+    def lengths(self) -> dict[str, int]:
+        """All files, and how long they are."""
         fs, root = self._open()
         try:
-            found: list[str] = fs.find(str(root))
+            found: dict[str, dict[str, Any]] = fs.find(str(root), detail=True)
         except FileNotFoundError:
-            return []
-        return [str(PurePosixPath(name).relative_to(root)) for name in found]
+            return {}
+        return {
+            str(PurePosixPath(name).relative_to(root)): about["size"] or 0
+            for name, about in found.items()
+        }
+
+    def length(self, name: str) -> int | None:
+        """How long a file is; nothing if there is none."""
+        fs, root = self._open()
+        try:
+            length: int | None = fs.size(str(root / name))
+        except FileNotFoundError:
+            return None
+        return length
 
     def remove(self, name: str) -> None:
         """Removes a file."""
@@ -135,8 +147,8 @@ class Here:
 class Staged:
     """A temporary folder that stands for a remote one.
 
-    Of most files of runs it has only the names, as empty files: putting results together needs the
-    records, and the series of the first repetitions.
+    Of most files of runs it has only names and lengths, as files of zeros without blocks: putting results
+    together needs the records, which tell lengths, and the series of the first repetitions.
     """
 
     remote: Remote
@@ -145,28 +157,30 @@ class Staged:
     def __post_init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="ackwright-")
         self.folder = self._temporary.name
-        self._there = set(self.remote.names())
-        for name in self._there:
+        lengths = self.remote.lengths()
+        self._there = set(lengths)
+        for name, length in lengths.items():
             if name == _LIST or name.startswith((_RECORDS, _NEEDED)):
                 self.remote.get(name, self._path(name))
             else:
-                self._stand_in(name)
+                self._stand_in(name, length)
 
     def _path(self, name: str) -> Path:
         return Path(self.folder) / name
 
-    def _stand_in(self, name: str) -> None:
+    def _stand_in(self, name: str, length: int) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        with path.open("wb") as file:
+            file.truncate(length)
 
     def fetch(self, files: list[str], *, whole: bool) -> None:
-        """Brings records, and series where they are needed; of all else the names."""
+        """Brings records, and series where they are needed; of all else names and lengths."""
         for name in files:
             if name.startswith(_RECORDS) or (whole and name.startswith(_NEEDED)):
                 self.remote.get(name, self._path(name))
-            else:
-                self._stand_in(name)
+            elif (length := self.remote.length(name)) is not None:
+                self._stand_in(name, length)
             self._there.add(name)
 
     def begun(self) -> None:
