@@ -74,6 +74,15 @@ pub const fn mix(number: u64) -> u64 {
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
+/// A number that looks drawn (SplitMix64). Never 0, which as a hash of packets means none.
+pub(crate) const fn drawn(seed: u64) -> u32 {
+    let mixed = mix(seed.wrapping_add(SPREAD));
+    match (mixed ^ (mixed >> 31)) as u32 {
+        0 => 1,
+        hash => hash,
+    }
+}
+
 /// An odd constant that spreads small numbers over 64 bits (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -4,7 +4,7 @@
 //! lets time pass; a call of the other waits here until time has made it return.
 
 use crate::flags::Flags;
-use datapath::packet::{Memory, Network, Packet};
+use datapath::packet::{Memory, Packet};
 use datapath::socket::{Errno, Fd, Return, Syscall};
 use datapath::units::{Duration, Instant};
 use drill::ast::Command;
@@ -208,8 +208,7 @@ impl Instance {
         packet.body.offset = 0;
         let mut inner = self.lock();
         if packet.tcp().is_some() {
-            let headers = if matches!(packet.network, Network::Ipv4(_)) { 40 } else { 60 };
-            let options = packet.meta.len.saturating_sub(packet.body.len + headers);
+            let options = packet.finished_header_len().saturating_sub(packet.network.len() + 20);
             wire::cut_by(&mut packet, options, inner.mss);
         }
         inner.harness.receive(packet);

@@ -199,7 +199,7 @@ impl Fib {
     /// The interface that a route stands for before the choice is made: IPv4's first one, whether or not it
     /// serves; of IPv6, which has chosen by then, that of the next hop.
     fn device(&self, key: &RouteKey, info: &Info) -> Option<u16> {
-        let paths = info.object().map_or(&info.paths, |id| self.object(id).paths()).paths();
+        let paths = self.paths(info);
         if info.shared.v6 && paths.len() > 1 {
             let Decision::Forward(hop) = self.choose(None, key, info, || HashInput::from(key))
             else {
@@ -397,10 +397,12 @@ impl Fib {
     /// their bounds. Empty where a single next hop or none answers.
     pub fn candidates(&self, key: &RouteKey) -> &[Path] {
         let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return &[] };
-        match found.info.object() {
-            None => found.info.paths.paths(),
-            Some(id) => self.object(id).paths().paths(),
-        }
+        self.paths(found.info)
+    }
+
+    /// The next hops of a route, or of its next-hop object.
+    fn paths<'a>(&'a self, info: &'a Info) -> &'a [Path] {
+        info.object().map_or(&info.paths, |id| self.object(id).paths()).paths()
     }
 
     /// Why the look-up of this key, asked as [`Fib::lookup`] asks, has its answer; `None` where no

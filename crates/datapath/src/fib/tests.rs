@@ -1,3 +1,6 @@
+mod objects;
+mod rules;
+
 use super::hash::{HashFields, HashKey, Policy};
 use super::nexthop::ObjectConfig;
 use super::*;
@@ -97,49 +100,6 @@ fn replace_append_and_delete() {
 }
 
 #[test]
-fn rules_choose_the_table() {
-    let mut fib = Fib::new();
-    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
-    for (table, port) in [(100, 2), (101, 3), (102, 4), (103, 5), (104, 6)] {
-        let route = Route::on_link(Prefix::DEFAULT_V4, port).table(TableId(table));
-        fib.add(route).unwrap();
-    }
-    let rule = |priority, table| Rule::all(priority, Action::Table(TableId(table)));
-    let ports = Some(8000..=8999);
-    fib.add_rule(false, Rule { from: Some(net("10.8.0.0/16")), ..rule(100, 100) }).unwrap();
-    fib.add_rule(false, Rule { mark: Some((0x10, 0xf0)), ..rule(101, 101) }).unwrap();
-    fib.add_rule(false, Rule { dst_ports: ports, protocol: Some(6), ..rule(102, 102) }).unwrap();
-    fib.add_rule(false, Rule { iif: Some(InputPort::Port(9)), ..rule(103, 103) }).unwrap();
-    fib.add_rule(
-        false,
-        Rule { to: Some(net("203.0.113.0/24")), ..Rule::all(104, Action::Prohibit) },
-    )
-    .unwrap();
-    let base = key("1.1.1.1");
-    let on = |port| Decision::Forward(Hop { port, gateway: None });
-    for (asked, expected) in [
-        (base, to(1, "10.0.1.1")),
-        (RouteKey { src: ip("10.8.1.1"), ..base }, on(2)),
-        (RouteKey { mark: 0x1f, ..base }, on(3)),
-        (RouteKey { protocol: 6, dst_port: 8080, ..base }, on(4)),
-        (RouteKey { protocol: 17, dst_port: 8080, ..base }, to(1, "10.0.1.1")),
-        (RouteKey { iif: Some(9), ..base }, on(5)),
-        (key("203.0.113.9"), Decision::Prohibit),
-    ] {
-        assert_eq!(fib.lookup(&asked), expected, "{asked:?}");
-    }
-    let last = Rule { suppress_prefix_len: Some(0), ..rule(99, 254) };
-    fib.add_rule(false, last).unwrap();
-    assert_eq!(fib.lookup(&RouteKey { src: ip("10.8.1.1"), ..base }), on(2), "suppressed default");
-    fib.add_rule(
-        false,
-        Rule { invert: true, mark: Some((7, 7)), ..Rule::all(1, Action::Goto(102)) },
-    )
-    .unwrap();
-    assert_eq!(fib.lookup(&RouteKey { src: ip("10.8.1.1"), ..base }), to(1, "10.0.1.1"));
-}
-
-#[test]
 fn golden_hashes() {
     for (seed, src, dst, protocol, sport, dport, expected) in [
         (12345, "192.0.2.1", "198.18.0.9", 6, 1024, 80, 0x4015_bdc5),
@@ -230,44 +190,6 @@ fn a_hop_without_carrier_serves_unless_told_to_ignore_it() {
     assert_eq!(share(&fib), both, "the old shares come back");
 }
 
-#[test]
-fn objects_and_groups_carry_routes() {
-    let now = Instant::ZERO;
-    let mut fib = Fib::new();
-    let [one, two] = two_hops().try_into().unwrap();
-    fib.add_object(now, 1, ObjectConfig::Hop(one)).unwrap();
-    fib.add_object(now, 2, ObjectConfig::Hop(two)).unwrap();
-    fib.add_object(now, 4, ObjectConfig::Blackhole).unwrap();
-    let member = |id| resilient::Member { id, weight: 1 };
-    let group = |ids: &[u32]| ObjectConfig::Group(ids.iter().map(|&id| member(id)).collect());
-    for (ids, error) in [
-        (&[1, 9][..], FibError::NoSuchMember),
-        (&[1, 1], FibError::RepeatedMember),
-        (&[1, 4], FibError::BlackholeInGroup),
-        (&[], FibError::InvalidNextHops),
-    ] {
-        assert_eq!(fib.add_object(now, 10, group(ids)), Err(error));
-    }
-    fib.add_object(now, 10, group(&[1, 2])).unwrap();
-    assert_eq!(fib.add_object(now, 11, group(&[10])), Err(FibError::NestedGroup));
-    let prefix = net("198.18.0.0/15");
-    let mut legacy = Fib::new();
-    legacy.add(Route::new(prefix, two_hops())).unwrap();
-    fib.add(Route::object(prefix, 10)).unwrap();
-    fib.add(Route::object(net("9.0.0.0/8"), 4)).unwrap();
-    let host = |host: u32| IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
-    for index in 0..200 {
-        let asked = RouteKey { dst: host(index), ..key("0.0.0.0") };
-        assert_eq!(fib.lookup(&asked), legacy.lookup(&asked), "a group decides like its route");
-    }
-    assert_eq!(fib.lookup(&key("9.1.1.1")), Decision::Blackhole);
-    fib.delete_object(now, 1).unwrap();
-    assert_eq!(fib.lookup(&key("198.18.0.1")), to(2, "10.0.2.2"));
-    fib.delete_object(now, 2).unwrap();
-    assert_eq!(fib.lookup(&key("198.18.0.1")), Decision::NoRoute);
-    assert_eq!((fib.len(), fib.objects().iter().count()), (1, 1));
-}
-
 /// As `ip route get … from …` of Linux 6.18 was seen to answer: a hop is preferred for the one address that
 /// it gives as a source, not for others of its interface (`nh_saddr` in `fib_select_multipath`).
 #[test]
@@ -322,96 +244,6 @@ fn a_source_prefers_the_hops_that_give_it() {
     fib.set_addresses(addresses.into_iter());
     fib.set_settings(Settings { heeds_source: false, ..Settings::default() });
     assert!(some.contains(&on_one(&fib, 0xc612_0000, "10.0.1.1")), "before Linux 6.16");
-}
-
-/// `nh_netdev_event`: what Linux 6.18 was seen to do when a carrier is lost, whatever
-/// `ignore_routes_with_linkdown` says. The carrier brings nothing back.
-#[test]
-fn objects_go_with_the_carrier_of_their_interface() {
-    let now = Instant::ZERO;
-    let mut fib = Fib::new();
-    let [one, two] = two_hops().try_into().unwrap();
-    let v6 = NextHop::new(1, Some(ip("fe80::2")));
-    for (id, hop) in [(1, one), (2, two), (3, NextHop::new(1, None)), (5, v6)] {
-        fib.add_object(now, id, ObjectConfig::Hop(hop)).unwrap();
-    }
-    fib.add_object(now, 4, ObjectConfig::Blackhole).unwrap();
-    let members = |ids: &[u32]| ids.iter().map(|&id| resilient::Member { id, weight: 1 }).collect();
-    fib.add_object(now, 10, ObjectConfig::Group(members(&[1, 2]))).unwrap();
-    fib.add_object(now, 11, ObjectConfig::Group(members(&[1, 3]))).unwrap();
-    let config = resilient::ResilientConfig { buckets: 4, ..Default::default() };
-    fib.add_object(now, 12, ObjectConfig::Resilient(members(&[1, 2]), config)).unwrap();
-    for (prefix, id) in [
-        ("30.0.0.0/8", 1),
-        ("31.0.0.0/8", 10),
-        ("32.0.0.0/8", 11),
-        ("33.0.0.0/8", 12),
-        ("fd77::/64", 5),
-    ] {
-        fib.add(Route::object(net(prefix), id)).unwrap();
-    }
-    fib.add(Route::via(net("40.0.0.0/8"), 1, ip("10.0.1.2"))).unwrap();
-    let state = |fib: &Fib| {
-        let ids: Vec<u32> = fib.objects().iter().map(|(id, _)| id).collect();
-        let prefixes: Vec<String> =
-            fib.routes().iter().map(|route| route.prefix.to_string()).collect();
-        (ids, prefixes.join(" "))
-    };
-    fib.set_link(now, 1, LinkState { up: false, carrier: false, ..LinkState::default() });
-    fib.set_link(now, 1, LinkState { carrier: false, ..LinkState::default() });
-    assert_eq!(fib.lookup(&key("30.0.0.1")), Decision::NoRoute, "not without a carrier");
-    fib.set_link(now, 1, LinkState::default());
-    assert_eq!(state(&fib).0, [1, 2, 3, 4, 5, 10, 11, 12], "a link that is down keeps them");
-    assert_eq!(fib.lookup(&key("30.0.0.1")), to(1, "10.0.1.2"));
-    let left = (vec![2, 4, 10, 12], "31.0.0.0/8 33.0.0.0/8 40.0.0.0/8".to_owned());
-    fib.set_link(now, 1, LinkState { carrier: false, ..LinkState::default() });
-    assert_eq!(state(&fib), left);
-    assert!(fib.buckets(now, 12).unwrap().all(|bucket| bucket.id == 2));
-    fib.set_link(now, 1, LinkState::default());
-    assert_eq!(state(&fib), left);
-    assert_eq!(fib.lookup(&key("40.0.0.1")), to(1, "10.0.1.2"));
-}
-
-/// `goto miss` in `fib_table_lookup`, seen on Linux 6.18 by `ip route get … oif …`: where an object has no
-/// next hop that serves, neither other routes of the prefix are asked nor those that begin at its address.
-#[test]
-fn an_ipv4_object_that_cannot_serve_ends_its_leaf() {
-    let mut fib = Fib::new();
-    fib.add_object(Instant::ZERO, 1, ObjectConfig::Hop(two_hops()[0])).unwrap();
-    fib.add_object(Instant::ZERO, 2, ObjectConfig::Hop(NextHop::new(1, Some(ip("fd00:1::2")))))
-        .unwrap();
-    let over_2 = |prefix: &str| Route::via(net(prefix), 2, ip("10.0.2.9"));
-    fib.add(Route::via(Prefix::DEFAULT_V4, 2, ip("10.0.2.8"))).unwrap();
-    fib.add(Route::object(net("8.0.0.0/8"), 1).metric(100)).unwrap();
-    fib.add(over_2("8.0.0.0/8").metric(200)).unwrap();
-    fib.add(Route::object(net("11.0.0.0/8"), 1).tos(0x10)).unwrap();
-    fib.add(over_2("11.0.0.0/8")).unwrap();
-    fib.add(Route::object(net("12.0.0.0/8"), 1).metric(100)).unwrap();
-    fib.add(Route::refusal(net("12.0.0.0/8"), RouteType::Prohibit).metric(200)).unwrap();
-    fib.add(Route::object(net("20.0.0.0/16"), 1)).unwrap();
-    fib.add(over_2("20.0.0.0/8")).unwrap();
-    fib.add(Route::object(net("21.1.0.0/16"), 1)).unwrap();
-    fib.add(over_2("21.0.0.0/8")).unwrap();
-    fib.add(Route::object(net("fd99::/64"), 2).metric(100)).unwrap();
-    fib.add(Route::via(net("fd99::/64"), 2, ip("fd00:2::2")).metric(200)).unwrap();
-    let ask = |fib: &Fib, dst: &str, tos| {
-        fib.lookup(&RouteKey { oif: Some(2), tos, ..RouteKey::to(ip(dst)) })
-    };
-    for (dst, tos, expected) in [
-        ("8.0.0.1", 0, "10.0.2.8"),
-        ("11.0.0.1", 0x10, "10.0.2.8"),
-        ("11.0.0.1", 0, "10.0.2.9"),
-        ("12.0.0.1", 0, "10.0.2.8"),
-        ("20.0.0.5", 0, "10.0.2.8"),
-        ("20.1.0.5", 0, "10.0.2.9"),
-        ("21.1.0.5", 0, "10.0.2.9"),
-        ("fd99::1", 0, "fd00:2::2"),
-    ] {
-        assert_eq!(ask(&fib, dst, tos), to(2, expected), "{dst} {tos}");
-    }
-    fib.add(Route::object(net("0.0.0.0/1"), 1)).unwrap();
-    assert_eq!(ask(&fib, "22.0.0.5", 0), Decision::NoRoute, "a leaf with the default route");
-    assert_eq!(ask(&fib, "130.0.0.5", 0), to(2, "10.0.2.8"));
 }
 
 /// Linux 6.18, `ip -6 route get … from … oif …`: an interface binds as long as the source is open.
@@ -547,52 +379,6 @@ fn a_large_table_passes_over_dead_hops_and_other_tos() {
     assert_eq!(fib.lookup(&key("20.0.10.1")), to(2, "10.0.2.1"), "24 bits are not suppressed");
 }
 
-/// Of a route with several next hops IPv4 looks at the first one, whether or not it serves; IPv6 at the one that is
-/// chosen, which here is the choice by what the key says, whatever else is hashed.
-#[test]
-fn a_group_of_interfaces_is_ignored_by_the_hop_that_stands_for_the_route() {
-    let mut fib = Fib::new();
-    let now = Instant::ZERO;
-    fib.set_link(now, 1, LinkState { group: 7, ..LinkState::default() });
-    let rule = |group| Rule { suppress_group: group, ..Rule::all(9, Action::Table(TableId::MAIN)) };
-    fib.add(Route { target: Target::Hops(two_hops()), ..Route::on_link(net("20.0.0.0/8"), 1) })
-        .unwrap();
-    let last = |prefix| Route::on_link(prefix, 5).table(TableId::DEFAULT);
-    fib.add(last(Prefix::DEFAULT_V4)).unwrap();
-    fib.delete_rule(false, |rule| rule.priority == 32766).unwrap();
-    fib.add_rule(false, rule(Some(7))).unwrap();
-    let on = |port| Decision::Forward(Hop { port, gateway: None });
-    assert_eq!(fib.lookup(&key("20.0.0.1")), on(5));
-    assert!(!fib.decides_by_destination());
-    fib.set_link(now, 1, LinkState { up: false, ..fib.link(1) });
-    assert_eq!(fib.lookup(&key("20.0.0.1")), on(5), "though the other one would serve");
-    fib.set_link(now, 1, LinkState { group: 6, ..LinkState::default() });
-    assert_ne!(fib.lookup(&key("20.0.0.1")), on(5));
-
-    fib.set_link(now, 1, LinkState { group: 7, ..LinkState::default() });
-    let hops = [1, 2].map(|port| NextHop::new(port, Some(ip(&format!("fd00:{port}::1"))))).to_vec();
-    fib.add(Route { target: Target::Hops(hops), ..Route::on_link(net("fd20::/16"), 1) }).unwrap();
-    fib.add(last(net("::/0"))).unwrap();
-    fib.delete_rule(true, |rule| rule.priority == 32766).unwrap();
-    fib.add_rule(true, rule(Some(7))).unwrap();
-    fib.add_rule(true, Rule::all(10, Action::Table(TableId::DEFAULT))).unwrap();
-    let (mut ignored, mut served) = (0, 0);
-    for host in 1..=64u16 {
-        let key = key(&format!("fd20::{host:x}"));
-        let other = RouteKey { dst: ip(&format!("fd20::{:x}", host + 64)), ..key };
-        let by_itself = fib.forward(now, &key, || HashInput::from(&key));
-        let by_another = fib.forward(now, &key, || HashInput::from(&other));
-        assert_ne!(by_itself, to(1, "fd00:1::1"));
-        if by_itself == on(5) {
-            assert_eq!(by_another, on(5));
-            ignored += 1;
-        } else {
-            served += 1;
-        }
-    }
-    assert!(ignored > 10 && served > 10, "{ignored} {served}");
-}
-
 /// Equal lists of routes are stored once: prefixes cost no more than their place in the trie.
 #[test]
 fn lists_are_shared_and_go_with_their_last_prefix() {
@@ -658,18 +444,6 @@ fn a_route_that_exists_further_back_replaces_no_other() {
     assert_eq!(fib.replace(route(1)), Ok(()), "the first one by itself");
     assert_eq!(fib.replace(route(3)), Ok(()));
     assert_eq!(fib.routes(), [route(3), route(2)]);
-}
-
-/// `nexthop_is_blackhole()`.
-#[test]
-fn a_group_of_one_blackhole_is_a_blackhole() {
-    let mut fib = Fib::new();
-    let member = resilient::Member { id: 1, weight: 1 };
-    fib.add_object(Instant::ZERO, 1, ObjectConfig::Blackhole).unwrap();
-    fib.add_object(Instant::ZERO, 2, ObjectConfig::Group(vec![member])).unwrap();
-    fib.add(Route::object(net("10.0.0.0/8"), 2)).unwrap();
-    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
-    assert_eq!(fib.lookup(&key("10.0.0.1")), Decision::Blackhole);
 }
 
 /// As the kernel dumps them, whichever was used first.

@@ -304,12 +304,12 @@ impl Fq {
     /// Whether a packet that comes now goes on at once, if the device takes it.
     pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
         self.is_fast(now + Duration::from_nanos(packet.meta.departs_in_ns.into()), now)
-            && (self.limits.is_empty() || !self.is_limited(packet))
+            && !self.is_limited(packet)
     }
 
     /// Its sender is no connection, and has a limit.
     fn is_limited(&self, packet: &Packet) -> bool {
-        tcp_socket(packet).is_none() && self.limit_of(packet) != u64::MAX
+        self.limit_of(packet) != u64::MAX && tcp_socket(packet).is_none()
     }
 
     /// Sets the timer for the flow whose time comes first. It stays as it is if it would come at most as late as
@@ -474,8 +474,7 @@ impl Qdisc for Fq {
         let Some(departs_at) = self.departure(&packet, cx.now) else {
             return self.refuse(packet, cx);
         };
-        if self.is_fast(departs_at, cx.now) && (self.limits.is_empty() || !self.is_limited(&packet))
-        {
+        if self.is_fast(departs_at, cx.now) && !self.is_limited(&packet) {
             self.waiting = self.waiting + Backlog::of(&packet);
             self.internal.push_back(packet);
             return Enqueue::Queued;

@@ -103,7 +103,7 @@ impl TcpConfig {
     /// What `IPV6_AUTOFLOWLABEL` reads as: what was set, else what the sysctl says (`ip6_autoflowlabel`).
     pub(crate) fn auto_flow_label(&self) -> bool {
         let own = self.socket.ipv6.and_then(|own| own.auto_flow_label);
-        own.unwrap_or(self.sysctl.auto_flowlabels & 1 != 0)
+        own.unwrap_or(self.sysctl.labels_unasked())
     }
 
     /// Changes what an `AF_INET6` socket keeps for IPv6.

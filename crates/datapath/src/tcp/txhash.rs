@@ -2,12 +2,13 @@
 //! one is drawn when the path seems to have failed, so that what is sent from then on may take
 //! another (`sk_rethink_txhash`; `net.core.txrehash` in the kernel's documentation).
 
+use super::config::Sysctl;
 use super::input::Segment;
 use super::open::Endpoints;
 use super::{Connection, Cx};
 use crate::packet::{FlowLabel, Network};
 use crate::profile::Profile;
-use crate::rng::mix;
+use crate::rng::drawn;
 
 /// The first hash of a connection; 0 if this kernel's sockets have none.
 pub(super) fn first(profile: &Profile, ends: &Endpoints) -> u32 {
@@ -16,15 +17,6 @@ pub(super) fn first(profile: &Profile, ends: &Endpoints) -> u32 {
     }
     let ports = u64::from(ends.local.port()) << 48 | u64::from(ends.remote.port()) << 32;
     drawn(ports | u64::from(ends.iss.0))
-}
-
-/// A number that looks drawn (SplitMix64). Never 0, which means none.
-const fn drawn(seed: u64) -> u32 {
-    let mixed = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
-    match (mixed ^ (mixed >> 31)) as u32 {
-        0 => 1,
-        hash => hash,
-    }
 }
 
 impl Connection {
@@ -51,20 +43,33 @@ impl Connection {
         self.ack.peers_label = flow_label_of(seg);
     }
 
-    /// The label of our IPv6 packets: the hash, its upper half last (`ip6_make_flowlabel`).
+    /// The label of our IPv6 packets.
     pub(super) fn flow_label(&self) -> FlowLabel {
-        let sysctl = &self.config.sysctl;
-        // 0: nobody has labels; 3: everybody; in between sockets may choose (`ip6_make_flowlabel`).
-        let labels = match sysctl.auto_flowlabels {
+        let asked = self.config.socket.ipv6.and_then(|own| own.auto_flow_label);
+        self.config.sysctl.flow_label(self.snd.txhash, asked)
+    }
+}
+
+impl Sysctl {
+    /// The label of IPv6 packets that have been given none: their hash, its upper half last; none if the hash is 0
+    /// (`ip6_make_flowlabel`). `asked` is what the socket says (`IPV6_AUTOFLOWLABEL`), if it says something.
+    pub(crate) fn flow_label(&self, hash: u32, asked: Option<bool>) -> FlowLabel {
+        // 0: nobody has labels; 3: everybody; in between sockets may choose.
+        let labels = match self.auto_flowlabels {
             0 => false,
-            1 | 2 => self.config.auto_flow_label(),
+            1 | 2 => asked.unwrap_or(self.labels_unasked()),
             _ => true,
         };
-        if self.snd.txhash == 0 || !labels {
+        if hash == 0 || !labels {
             return FlowLabel::NONE;
         }
-        let stateless = if sysctl.flowlabel_state_ranges == 0 { 0 } else { STATELESS };
-        FlowLabel::new(self.snd.txhash.rotate_left(16) | stateless)
+        let stateless = if self.flowlabel_state_ranges == 0 { 0 } else { STATELESS };
+        FlowLabel::new(hash.rotate_left(16) | stateless)
+    }
+
+    /// What `IPV6_AUTOFLOWLABEL` reads as where no socket has set it (`ip6_default_np_autolabel`).
+    pub(crate) fn labels_unasked(&self) -> bool {
+        self.auto_flowlabels & 1 != 0
     }
 }
 

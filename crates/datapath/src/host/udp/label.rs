@@ -4,12 +4,9 @@
 use super::UdpSocket;
 use crate::host::Host;
 use crate::packet::FlowLabel;
-use crate::rng::mix;
+use crate::rng::drawn;
 use crate::tcp::config::Sysctl;
 use core::net::{IpAddr, SocketAddr};
-
-/// `IPV6_FLOWLABEL_STATELESS_FLAG`.
-const STATELESS: u32 = 0x8_0000;
 
 impl Host {
     /// The label of what goes from `src` to `dst` without having been given one. `asked` is what the socket says
@@ -22,23 +19,12 @@ impl Host {
         asked: Option<bool>,
         hash: u32,
     ) -> FlowLabel {
-        let labels = |sysctl: &Sysctl| {
-            // 0: nobody has labels; 3: everybody; in between sockets may choose.
-            let labels = match sysctl.auto_flowlabels {
-                0 => false,
-                1 | 2 => asked.unwrap_or(sysctl.auto_flowlabels == 1),
-                _ => true,
-            };
-            labels.then_some(if sysctl.flowlabel_state_ranges == 0 { 0 } else { STATELESS })
-        };
-        // A host that has never heard of TCP has the sysctls that all have.
-        let stateless = match &self.tcp {
-            Some(stack) => labels(&stack.defaults.sysctl),
-            None => Some(0).filter(|_| asked != Some(false)),
-        };
-        let Some(stateless) = stateless else { return FlowLabel::NONE };
         let hash = if hash == 0 { hash_of(src, dst, protocol) } else { hash };
-        FlowLabel::new(hash.rotate_left(16) | stateless)
+        match &self.tcp {
+            Some(stack) => stack.defaults.sysctl.flow_label(hash, asked),
+            // A host that has never heard of TCP has the sysctls that all have.
+            None => Sysctl::default().flow_label(hash, asked),
+        }
     }
 }
 
@@ -59,10 +45,4 @@ fn hash_of(src: SocketAddr, dst: SocketAddr, protocol: u8) -> u32 {
             .iter()
             .fold(hash, |hash, half| drawn(half ^ u64::from(hash)))
     })
-}
-
-/// A number that looks drawn, and is not 0.
-fn drawn(seed: u64) -> u32 {
-    let mixed = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
-    ((mixed ^ (mixed >> 31)) as u32).max(1)
 }

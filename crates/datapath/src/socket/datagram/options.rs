@@ -301,7 +301,7 @@ impl Sockets {
             (SOL_IPV6, IPV6_TCLASS) if socket.ipv6 => own.over_ipv6.traffic_class.into(),
             (SOL_IPV6, IPV6_UNICAST_HOPS) if socket.ipv6 => own.hop_limit.into(),
             (SOL_IPV6, IPV6_AUTOFLOWLABEL) if socket.ipv6 => {
-                let by_itself = || host.tcp_defaults().sysctl.auto_flowlabels & 1 != 0;
+                let by_itself = || host.tcp_defaults().sysctl.labels_unasked();
                 own.over_ipv6.auto_flow_label.unwrap_or_else(by_itself).into()
             }
             (SOL_SOCKET, SO_MARK) => own.mark.into(),
