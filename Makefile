@@ -37,7 +37,7 @@ docs:
 	  $(CARGO) doc --workspace --no-deps --locked --quiet
 
 # What the pages for newcomers promise: their commands are run, and their output and pictures compared.
-DOCS_PAGES := README.md docs/tutorial.md docs/cookbook.md docs/congestion.md
+DOCS_PAGES := README.md docs/tutorial.md docs/cookbook.md docs/congestion.md docs/experiments.md
 docs-test: all
 	scripts/docs_test.py $(BIN) $(DOCS_PAGES)
 
