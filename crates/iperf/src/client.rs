@@ -37,7 +37,7 @@ pub fn run(
     stop: &AtomicBool,
     watch: &mut impl TestObserver,
 ) -> Result<Test, Error> {
-    let begun = TcpStream::begin_connect(stack, server, |_| {});
+    let begun = TcpStream::start_connect(stack, server, |_| {});
     let control = connected(begun, stop)
         .map_err(|why| Error(format!("cannot connect to {server}: {why}")))?;
     let control = Control::new(control);
@@ -164,7 +164,7 @@ fn data_stream(
     stop: &AtomicBool,
 ) -> Result<TcpStream, Error> {
     let algorithm = params.congestion.as_deref().and_then(Algorithm::by_name);
-    let begun = TcpStream::begin_connect(stack, server, |config| {
+    let begun = TcpStream::start_connect(stack, server, |config| {
         config.nodelay = params.nodelay;
         config.max_segment = std::num::NonZeroU16::new(params.mss);
         config.congestion_control = algorithm.unwrap_or(config.congestion_control);

@@ -164,7 +164,7 @@ impl Output {
                 }
             }
         }
-        let (store, removed) = Store::results_beside(root, program, keep)?;
+        let (store, removed) = Store::results_keeping(root, program, keep)?;
         Ok((Self::new(store), runs, removed))
     }
 
@@ -182,7 +182,7 @@ impl Output {
         {
             return Some(run);
         }
-        self.store.forget(record::files(&record).iter().chain([&record::name(&run)]));
+        self.store.remove(record::files(&record).iter().chain([&record::name(&run)]));
         None
     }
 

@@ -55,7 +55,7 @@ pub struct Registry {
 pub enum NameError {
     /// It is empty, longer than 15 bytes (`IFNAMSIZ`), or has other characters than ASCII letters,
     /// digits, `-` and `_`, or does not begin with a letter.
-    Unfit(String),
+    Invalid(String),
     /// It means something already.
     Taken(String),
 }
@@ -63,7 +63,7 @@ pub enum NameError {
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unfit(name) => write!(
+            Self::Invalid(name) => write!(
                 f,
                 "\"{name}\" cannot be a name: a letter, then up to {} letters, digits, \"-\" or \"_\"",
                 NAME_MAX - 1
@@ -92,7 +92,7 @@ fn check_name<'a>(name: &str, taken: impl IntoIterator<Item = &'a str>) -> Resul
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     if !begins || name.len() > NAME_MAX || !name.chars().all(fits) {
-        return Err(NameError::Unfit(name.to_owned()));
+        return Err(NameError::Invalid(name.to_owned()));
     }
     if taken.into_iter().any(|other| other == name) {
         return Err(NameError::Taken(name.to_owned()));
@@ -409,7 +409,7 @@ mod tests {
         }
         for name in ["", "two words", "1st", "sixteen-letters-", "x:"] {
             let unfit = registry.qdisc(name, fifo).map(drop).unwrap_err();
-            assert_eq!(unfit, NameError::Unfit(name.to_owned()));
+            assert_eq!(unfit, NameError::Invalid(name.to_owned()));
         }
         for name in ["nth", "gemodel"] {
             let taken = registry.loss_model(name, |_| Ok(Nth(1, 0))).map(drop).unwrap_err();

@@ -132,7 +132,7 @@ impl Samples {
     }
 
     /// Adds values, of which those that are `i64::MIN` (`ABSENT`) are not known.
-    pub fn extend_known(&mut self, values: &[i64]) {
+    pub fn extend_present(&mut self, values: &[i64]) {
         let all_fit = match &mut self.0 {
             Storage::Short(kept) => extend_small(kept, values),
             Storage::Narrow(kept) => extend_small(kept, values),
@@ -247,7 +247,7 @@ mod tests {
                 assert_eq!((kept.len(), kept.at(3)), (6, odd));
                 let numbers = given.iter().map(|value| value.unwrap_or(ABSENT));
                 let mut at_once = Samples::default();
-                at_once.extend_known(&numbers.clone().collect::<Vec<_>>());
+                at_once.extend_present(&numbers.clone().collect::<Vec<_>>());
                 let known = numbers.map(|number| (number != ABSENT).then_some(number));
                 assert!(at_once.iter().eq(known));
                 let (mut there, mut levels) = (vec![9], vec![9]);

@@ -248,14 +248,14 @@ impl Store {
     /// # Errors
     /// When there are files in the way which no earlier run has written; nothing is removed then.
     pub fn results(root: &Path, program: &str) -> Result<(Self, usize), Error> {
-        Self::results_beside(root, program, BTreeSet::new())
+        Self::results_keeping(root, program, BTreeSet::new())
     }
 
     /// The same, but for the files that are in `keep`: they stay, and are listed as before.
     ///
     /// # Errors
     /// As of [`results`](Self::results).
-    pub fn results_beside(
+    pub fn results_keeping(
         root: &Path,
         program: &str,
         keep: BTreeSet<String>,
@@ -294,7 +294,7 @@ impl Store {
     }
 
     /// Removes files of these results again.
-    pub fn forget<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
+    pub fn remove<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
         let mut listed = self
             .listed
             .as_ref()
@@ -303,7 +303,7 @@ impl Store {
             // One that is not there need not be removed.
             let _ = fs::remove_file(self.root.join(name));
             if let Some(listed) = &mut listed {
-                listed.forget(name);
+                listed.unlist(name);
             }
         }
     }

@@ -169,7 +169,7 @@ impl Names {
     ///
     /// # Errors
     /// As for [`run`](Self::run); it is none of `tc` at all.
-    pub fn asked(
+    pub fn handle(
         &self,
         bridge: &mut Bridge,
         now: Instant,
@@ -304,7 +304,7 @@ mod tests {
         let names = Names { names, device: Device::default(), seed: 1 };
         let port = || datapath::host::PortConfig::default();
         let mut bridge = Bridge::new([port(), port()]);
-        let mut ask = |command: &str| names.asked(&mut bridge, Instant::ZERO, command);
+        let mut ask = |command: &str| names.handle(&mut bridge, Instant::ZERO, command);
         for wrong in ["ip addr", "reload", "show -x", "stop now"] {
             let refused = ask(wrong).expect_err(wrong).message;
             assert!(refused.contains("there are tc, show, show -j and stop"), "{refused}");

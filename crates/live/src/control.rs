@@ -222,29 +222,29 @@ fn is_left_over(path: &Path) -> bool {
 ///
 /// # Errors
 /// Nobody listens there, or it goes away in between.
-pub fn ask(path: &Path, command: &str) -> io::Result<(bool, String)> {
-    ask_by(UnixStream::connect(path)?, command)
+pub fn request(path: &Path, command: &str) -> io::Result<(bool, String)> {
+    request_over(UnixStream::connect(path)?, command)
 }
 
 impl ControlHandle {
-    /// As [`ask`].
+    /// As [`request`].
     ///
     /// # Errors
     /// Nobody listens any more.
-    pub fn ask(&self, command: &str) -> io::Result<(bool, String)> {
+    pub fn request(&self, command: &str) -> io::Result<(bool, String)> {
         let (ours, theirs) = UnixStream::pair()?;
         let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
         self.door.send(theirs).map_err(gone)?;
         { &self.bell }.write_all(&[0])?;
-        ask_by(ours, command)
+        request_over(ours, command)
     }
 }
 
-fn ask_by(stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
-    ask_within(PATIENCE, stream, command)
+fn request_over(stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
+    request_within(PATIENCE, stream, command)
 }
 
-fn ask_within(
+fn request_within(
     patience: Duration,
     mut stream: UnixStream,
     command: &str,
@@ -312,8 +312,8 @@ mod tests {
         let mut epoll = Epoll::new().unwrap();
         control.register(&epoll).unwrap();
         let asked = path.clone();
-        let asking = std::thread::spawn(move || ask(&asked, "say\nit").unwrap());
-        let asking_inside = std::thread::spawn(move || inside.ask("say it").unwrap());
+        let asking = std::thread::spawn(move || request(&asked, "say\nit").unwrap());
+        let asking_inside = std::thread::spawn(move || inside.request("say it").unwrap());
         let mut answered = 0;
         while answered < 2 {
             answered += answer(&mut control, &mut epoll, false, |command| {
@@ -344,7 +344,7 @@ mod tests {
     fn who_asks_a_program_that_is_stopped_is_told() {
         let (path, _control, _epoll) = listening("stopped");
         let stream = UnixStream::connect(&path).unwrap();
-        let unanswered = ask_within(Duration::from_millis(50), stream, "show").unwrap_err();
+        let unanswered = request_within(Duration::from_millis(50), stream, "show").unwrap_err();
         assert_eq!(unanswered.kind(), ErrorKind::TimedOut);
         assert!(unanswered.to_string().contains("is the program stopped?"), "{unanswered}");
     }
@@ -357,7 +357,7 @@ mod tests {
             silent.push(UnixStream::connect(&path).unwrap());
             assert_eq!(control.request(TOKENS, &epoll), None);
         }
-        let asking = std::thread::spawn(move || ask(&path, "say it"));
+        let asking = std::thread::spawn(move || request(&path, "say it"));
         while answer(&mut control, &mut epoll, false, |_| "it".to_owned()) == 0 {}
         assert_eq!(asking.join().unwrap().unwrap(), (true, "it".to_owned()));
     }
@@ -366,7 +366,7 @@ mod tests {
     fn an_answer_that_the_buffer_does_not_hold_is_whole() {
         let (path, mut control, mut epoll) = listening("long");
         let long = "0123456789".repeat(200_000);
-        let asking = std::thread::spawn(move || ask(&path, "say it"));
+        let asking = std::thread::spawn(move || request(&path, "say it"));
         while !asking.is_finished() {
             answer(&mut control, &mut epoll, true, |_| long.clone());
         }

@@ -150,7 +150,7 @@ impl Driver {
     pub fn account(&mut self) -> &Account {
         for port in 0..2 {
             // What comes by one device is of the direction that leaves by the other.
-            self.account.directions[1 - port].lost = self.ends[port].device.lost();
+            self.account.directions[1 - port].lost = self.ends[port].device.rejected();
         }
         self.account.now = sys::now();
         &self.account
@@ -162,7 +162,7 @@ impl Driver {
     /// # Errors
     /// A device has gone away.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ended = self.turn_until_over();
+        let ended = self.run_until_finished();
         // Where a fault has ended it, the bridge has something to say of that time.
         self.poll(self.bridge.now());
         self.phase = Phase::Over;
@@ -182,26 +182,26 @@ impl Driver {
         traced.map_err(|error| Fault::Other(format!("the trace cannot be written: {error}")))
     }
 
-    fn turn_until_over(&mut self) -> Result<(), Fault> {
+    fn run_until_finished(&mut self) -> Result<(), Fault> {
         sys::wake_on_time();
         self.register().map_err(kernel)?;
         let now = sys::now();
         for port in PORTS {
             self.bridge.grant(now, port, RING as u32);
         }
-        let mut wanted = self.turn(now)?;
+        let mut wanted = self.pump(now)?;
         while self.phase != Phase::Over {
             self.wait(wanted)?;
             let now = sys::now();
             if wanted <= now {
                 self.account.lateness.add(wanted, now);
             }
-            self.look_at_those_down(now)?;
+            self.check_down_devices(now)?;
             if self.phase == Phase::Running {
-                self.take_in(now)?;
+                self.receive_all(now)?;
             }
-            wanted = self.turn(now)?;
-            self.look_whether_over(now);
+            wanted = self.pump(now)?;
+            self.update_phase(now);
         }
         Ok(())
     }
@@ -220,10 +220,10 @@ impl Driver {
 
     /// Hands in what has arrived: all of it, or a queue that owes packets after a delay would seem empty
     /// before they are in it.
-    fn take_in(&mut self, now: Instant) -> Result<(), Fault> {
+    fn receive_all(&mut self, now: Instant) -> Result<(), Fault> {
         for port in PORTS {
             for _ in 0..BATCHES {
-                if self.take_in_batch(now, port)? < RING {
+                if self.receive_batch(now, port)? < RING {
                     break;
                 }
             }
@@ -232,7 +232,7 @@ impl Driver {
     }
 
     /// Hands in a batch of what has arrived by `port`; how many packets it had.
-    fn take_in_batch(&mut self, now: Instant, port: Port) -> Result<usize, Fault> {
+    fn receive_batch(&mut self, now: Instant, port: Port) -> Result<usize, Fault> {
         let device = &mut self.ends[usize::from(port.0)].device;
         let mut packets = std::mem::take(&mut self.packets);
         let received = device.receive(now, &mut self.pools, &mut packets);
@@ -242,7 +242,7 @@ impl Driver {
             self.account.directions[usize::from(leaves.0)].taken.add(&packet);
             if let Some(watch) = &mut self.watch {
                 packet.meta.enqueued_at = now;
-                watch.came(now, leaves, &packet);
+                watch.on_arrival(now, leaves, &packet);
             }
             if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
                 self.send(now, to, &packet);
@@ -254,7 +254,7 @@ impl Driver {
     }
 
     /// Polls and sends until there is nothing more to do at `now`; gives the time to come back.
-    fn turn(&mut self, now: Instant) -> Result<Instant, Fault> {
+    fn pump(&mut self, now: Instant) -> Result<Instant, Fault> {
         loop {
             let idle = self.poll(now);
             let mut moved = false;
@@ -262,18 +262,18 @@ impl Driver {
                 moved |= self.flush(now, port)?;
             }
             if !moved {
-                self.tell_queues(now);
+                self.report_queues(now);
                 return Ok(idle);
             }
         }
     }
 
     /// Tells who watches how queues stand.
-    fn tell_queues(&mut self, now: Instant) {
+    fn report_queues(&mut self, now: Instant) {
         let Some(watch) = &mut self.watch else { return };
         for port in PORTS {
             let one = self.bridge.port(port);
-            watch.stands(now, port, one.backlog(), one.qdisc());
+            watch.on_backlog(now, port, one.backlog(), one.qdisc());
         }
     }
 
@@ -288,7 +288,7 @@ impl Driver {
                 Poll::Drop(reason) => {
                     let port = self.bridge.dropped_at();
                     if let Some(watch) = &mut self.watch {
-                        watch.dropped(now, port, reason, &place);
+                        watch.on_drop(now, port, reason, &place);
                     }
                     let direction = &mut self.account.directions[usize::from(port.0)];
                     let packets = u64::from(place.segments());
@@ -306,7 +306,7 @@ impl Driver {
     fn send(&mut self, now: Instant, port: Port, packet: &Packet) {
         let index = usize::from(port.0);
         if let Some(watch) = &mut self.watch {
-            watch.sent(now, port, packet);
+            watch.on_departure(now, port, packet);
         }
         self.ends[index].device.push(packet);
         self.account.directions[index].sent.add(packet);
@@ -336,7 +336,7 @@ impl Driver {
         let direction = &mut self.account.directions[index];
         direction.refused += u64::from(flushed.refused);
         direction.sent.packets -= u64::from(flushed.refused);
-        self.ends[index].await_room(&flushed, self.phase, &self.epoll)?;
+        self.ends[index].watch_writable(&flushed, self.phase, &self.epoll)?;
         Ok(flushed.sent + flushed.refused > 0)
     }
 
@@ -353,7 +353,7 @@ impl Driver {
                     self.check(port, self.ends[token as usize].device.error())?;
                 }
                 TIMER => self.timer.clear(),
-                STOP => self.begin_to_end()?,
+                STOP => self.start_draining()?,
                 token if token >= TOKENS => self.serve(token)?,
                 _ => {}
             }
@@ -368,14 +368,14 @@ impl Driver {
         let Some(command) = command else { return Ok(()) };
         let (right, text) = match &*command {
             "stop" => {
-                self.begin_to_end()?;
+                self.start_draining()?;
                 (true, String::new())
             }
             "show" => (true, self.shown(false)),
             "show -j" => (true, self.shown(true)),
             command => {
                 let now = sys::now();
-                let done = self.names.asked(&mut self.bridge, now, command);
+                let done = self.names.handle(&mut self.bridge, now, command);
                 self.poll(now);
                 self.set_joining();
                 match done {
@@ -398,7 +398,7 @@ impl Driver {
     }
 
     /// From now on nothing is taken in. A second time ends at once.
-    fn begin_to_end(&mut self) -> Result<(), Fault> {
+    fn start_draining(&mut self) -> Result<(), Fault> {
         let _nothing = self.stop.read(&mut [0; 64]);
         if self.phase != Phase::Running {
             self.phase = Phase::Over;
@@ -411,7 +411,7 @@ impl Driver {
         Ok(())
     }
 
-    fn look_whether_over(&mut self, now: Instant) {
+    fn update_phase(&mut self, now: Instant) {
         let empty = PORTS.iter().all(|port| {
             let waits = self.bridge.port(*port).backlog().packets;
             waits == 0 && self.ends[usize::from(port.0)].device.ring_len() == 0
@@ -421,7 +421,7 @@ impl Driver {
     }
 
     /// The kernel says once that an interface goes down, and nothing more if it is deleted then.
-    fn look_at_those_down(&mut self, now: Instant) -> Result<(), Fault> {
+    fn check_down_devices(&mut self, now: Instant) -> Result<(), Fault> {
         if now < self.look_at {
             return Ok(());
         }
@@ -431,7 +431,7 @@ impl Driver {
                 _ if matches!(device, Device::File(_)) => {}
                 Some(facts) if facts.up => {}
                 Some(_) => self.look_at = now + LOOK,
-                None => return Err(gone(device)),
+                None => return Err(interface_gone(device)),
             }
         }
         Ok(())
@@ -446,7 +446,7 @@ impl Driver {
             return Err(Fault::Other(format!("{}: {error}", device.name())));
         }
         if end::is_cut_off(&error) || is_gone(device) {
-            return Err(gone(device));
+            return Err(interface_gone(device));
         }
         self.look_at = sys::now() + LOOK;
         Ok(())
@@ -457,7 +457,7 @@ impl Driver {
     }
 }
 
-fn gone(device: &Device) -> Fault {
+fn interface_gone(device: &Device) -> Fault {
     Fault::Other(format!("{}: the interface has gone away", device.name()))
 }
 

@@ -49,7 +49,7 @@ impl PolledDevice {
         self.device.ring_len() > 0 && (self.retry_at <= now || self.retry_at == Instant::FAR_FUTURE)
     }
 
-    /// Sends what is in the ring. Afterwards [`await_room`](Self::await_room) is due.
+    /// Sends what is in the ring. Afterwards [`watch_writable`](Self::watch_writable) is due.
     pub fn flush(&mut self, now: Instant) -> io::Result<FlushResult> {
         self.retry_at = Instant::FAR_FUTURE;
         let flushed = self.device.flush()?;
@@ -60,7 +60,7 @@ impl PolledDevice {
     }
 
     /// Has the loop told, or no longer told, when the device has room.
-    pub fn await_room(
+    pub fn watch_writable(
         &mut self,
         flushed: &FlushResult,
         phase: Phase,
@@ -106,7 +106,7 @@ pub(crate) fn wait<'a>(
     (epoll, timer): (&mut Epoll, &mut Timer),
 ) -> Result<Vec<(u64, u32)>, Fault> {
     let retries = ends.clone().map(|end| end.retry_at).min();
-    let comes = ends.filter_map(|end| end.device.comes_at()).min();
+    let comes = ends.filter_map(|end| end.device.next_arrival()).min();
     let comes = comes.filter(|_| phase == Phase::Running);
     let over = match phase {
         Phase::Draining(until) => until,

@@ -168,8 +168,8 @@ impl BorderDevices {
 
     /// Packets that came and could not be taken in: unreadable, without a buffer, or because the loop was
     /// late.
-    pub fn lost(&mut self) -> u64 {
-        let lost = self.devices.iter_mut().map(Device::lost);
+    pub fn rejected(&mut self) -> u64 {
+        let lost = self.devices.iter_mut().map(Device::rejected);
         lost.map(|RejectedFrames { unreadable, no_buffer, missed, .. }| {
             unreadable + no_buffer + missed
         })

@@ -269,7 +269,7 @@ impl Worker {
             datagram[..head].copy_from_slice(&number.to_be_bytes()[..head]);
         };
         let read = |datagram: &[u8]| datagram.first_chunk().map(|it| u32::from_be_bytes(*it));
-        self.ask(&socket, interval, probes, write, read)
+        self.send_probes(&socket, interval, probes, write, read)
     }
 
     fn ping(&self, to: std::net::IpAddr, size: usize, interval: Duration) -> io::Result<()> {
@@ -287,11 +287,11 @@ impl Worker {
         let read = |answer: &[u8]| {
             answer.get(6..8).map(|it| u32::from(u16::from_be_bytes([it[0], it[1]])))
         };
-        self.ask(&socket, interval, true, write, read)
+        self.send_probes(&socket, interval, true, write, read)
     }
 
     /// Sends a datagram at every interval, and times answers meanwhile.
-    fn ask(
+    fn send_probes(
         &self,
         socket: &UdpSocket,
         interval: Duration,

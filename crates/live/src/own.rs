@@ -29,7 +29,7 @@ pub struct LoopbackRoute {
 }
 
 /// Opens the interface `name` and makes a TAP device for it. Traffic goes its old way until
-/// [`begin`](ReadyDetour::begin).
+/// [`start`](ReadyDetour::start).
 ///
 /// # Errors
 /// With the name and what to do about it.
@@ -81,7 +81,7 @@ impl ReadyDetour {
     ///
     /// # Errors
     /// Without rights, or before Linux 6.6.
-    pub fn begin(self) -> Result<LoopbackRoute, Fault> {
+    pub fn start(self) -> Result<LoopbackRoute, Fault> {
         let [interface, tap] = &self.names;
         let index = |name: &str| sys::facts(name).map(|facts| facts.index);
         let programs = index(interface)

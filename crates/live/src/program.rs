@@ -107,7 +107,7 @@ fn command(words: &[String]) -> io::Result<Command> {
 
 /// Asks a program to end, and insists.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
-    process::ask_to_end(child);
+    process::terminate(child);
     for _ in 0..100 {
         if let Some(status) = child.try_wait()? {
             return Ok(status);

@@ -195,13 +195,13 @@ impl Proxy {
             let other = scope.spawn(|| {
                 let done = from_kernel(kernels, ours, down);
                 if done.is_err() {
-                    give_up(ours, kernels);
+                    reset_both(ours, kernels);
                 }
                 done
             });
             let done = to_kernel(ours, kernels, up);
             if done.is_err() {
-                give_up(ours, kernels);
+                reset_both(ours, kernels);
             }
             let other = other.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             done.and(other)
@@ -252,7 +252,7 @@ fn from_kernel(
 }
 
 /// Both peers are told that this is no ordinary end, and the thread of the other direction wakes.
-fn give_up(ours: &endpoint::TcpStream, kernels: &TcpStream) {
+fn reset_both(ours: &endpoint::TcpStream, kernels: &TcpStream) {
     ours.reset();
     reset(kernels);
 }

@@ -7,7 +7,7 @@ use nix::unistd::User;
 ///
 /// # Errors
 /// There is no such user, or this process may not become one.
-pub fn give_up(user: Option<&str>) -> Result<(), String> {
+pub fn drop_privileges(user: Option<&str>) -> Result<(), String> {
     let who = match user {
         None => None,
         Some(name) => {
@@ -16,6 +16,6 @@ pub fn give_up(user: Option<&str>) -> Result<(), String> {
             Some((found.uid.as_raw(), found.gid.as_raw()))
         }
     };
-    sys::give_up_rights(who)
+    sys::drop_privileges(who)
         .map_err(|error| format!("rights cannot be given up: {error}; is this root?"))
 }

@@ -12,16 +12,16 @@ use std::io;
 /// qdisc notes it.
 pub trait Watch: Debug {
     /// A packet was taken in that will leave by `port`.
-    fn came(&mut self, now: Instant, port: Port, packet: &Packet);
+    fn on_arrival(&mut self, now: Instant, port: Port, packet: &Packet);
 
     /// It leaves.
-    fn sent(&mut self, now: Instant, port: Port, packet: &Packet);
+    fn on_departure(&mut self, now: Instant, port: Port, packet: &Packet);
 
     /// It was dropped.
-    fn dropped(&mut self, now: Instant, port: Port, reason: Reason, packet: &Packet);
+    fn on_drop(&mut self, now: Instant, port: Port, reason: Reason, packet: &Packet);
 
     /// How the queue of `port` stands, told whenever something may have changed.
-    fn stands(&mut self, now: Instant, port: Port, backlog: Backlog, root: &Sched);
+    fn on_backlog(&mut self, now: Instant, port: Port, backlog: Backlog, root: &Sched);
 
     /// The run is over.
     ///

@@ -65,7 +65,7 @@ impl TcpStream {
     /// # Errors
     /// As of `connect(2)`.
     pub async fn connect(stack: &Stack, peer: SocketAddr) -> io::Result<Self> {
-        let stream = Self::from(blocking::TcpStream::begin_connect(stack, peer, |_| {})?);
+        let stream = Self::from(blocking::TcpStream::start_connect(stack, peer, |_| {})?);
         poll_fn(|cx| stream.writes.poll(cx, |cx| stream.inner.poll_connected(cx))).await?;
         Ok(stream)
     }
@@ -149,7 +149,7 @@ impl TcpStream {
         match poll(&mut Context::from_waker(nobody)) {
             Poll::Ready(done) => done,
             Poll::Pending => {
-                self.inner.forget(nobody);
+                self.inner.cancel_wait(nobody);
                 Err(io::ErrorKind::WouldBlock.into())
             }
         }
@@ -259,6 +259,6 @@ struct PendingAccept<'a> {
 
 impl Drop for PendingAccept<'_> {
     fn drop(&mut self) {
-        self.listener.forget(self.turn.waker());
+        self.listener.cancel_wait(self.turn.waker());
     }
 }

@@ -63,8 +63,8 @@ fn who_gives_up_is_not_kept() {
         poll(pin!(async { TcpStream::connect(&stack, silent).await.map(drop) }));
     }
     assert_eq!(Arc::strong_count(&task), 1, "of connects");
-    let left =
-        stack.look(|host| host.tcp_sockets().filter(|(_, remote, _)| *remote == silent).count());
+    let left = stack
+        .with_host(|host| host.tcp_sockets().filter(|(_, remote, _)| *remote == silent).count());
     assert_eq!(left, 0, "sockets of connects that were dropped");
 }
 
@@ -162,7 +162,7 @@ fn the_last_of_a_stack_goes_in_its_own_thread() {
 fn who_panics_panics_alone() {
     let Some((stack, [ours, _])) = stack(8) else { return };
     let theirs = stack.clone();
-    let looks = std::thread::spawn(move || theirs.look(|_| panic!("on purpose")));
+    let looks = std::thread::spawn(move || theirs.with_host(|_| panic!("on purpose")));
     assert!(looks.join().is_err());
     let theirs = stack.clone();
     let sets = std::thread::spawn(move || {

@@ -16,7 +16,7 @@ pub const EVERY: Duration = Duration::from_millis(500);
 #[cfg(target_os = "linux")]
 pub fn look(path: &Path) -> io::Result<Json> {
     let ask = |command: &str| -> io::Result<Json> {
-        let (right, text) = live::control::ask(path, command)?;
+        let (right, text) = live::control::request(path, command)?;
         if !right {
             return Err(io::Error::other(text));
         }

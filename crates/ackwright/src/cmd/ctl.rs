@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Outcome {
         None => only_socket()?,
     };
     let command = args.command.join(" ");
-    let (right, text) = control::ask(&path, &command)
+    let (right, text) = control::request(&path, &command)
         .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     if right {
         if !text.is_empty() {

@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Outcome {
     });
     let http = http.transpose()?;
     // Nothing that comes by the wire is read with root's rights.
-    rights::give_up(config.user.as_deref()).map_err(Failure::Usage)?;
+    rights::drop_privileges(config.user.as_deref()).map_err(Failure::Usage)?;
     info!(ctl = %path.display(), user = config.user.as_deref().unwrap_or("unchanged"), "devices are open, rights are given up");
     if let Some(http) = http {
         let inside = Arc::clone(&inside);
@@ -223,7 +223,7 @@ fn listen(path: &Path) -> Result<Control, Failure> {
 /// What the control socket tells, in the words of Prometheus.
 fn scrape(inside: &ControlHandle) -> io::Result<String> {
     let ask = |command: &str| -> io::Result<Value> {
-        let (_, text) = inside.ask(command)?;
+        let (_, text) = inside.request(command)?;
         Ok(serde_json::from_str(&text)?)
     };
     Ok(metrics::of(&ask("show -j")?, &ask("tc -s -j qdisc show")?))
@@ -280,7 +280,7 @@ fn change_root(
 }
 
 fn asked(inside: &ControlHandle, command: &str) -> Result<(), String> {
-    let (right, text) = inside.ask(command).map_err(|error| format!("{command}: {error}"))?;
+    let (right, text) = inside.request(command).map_err(|error| format!("{command}: {error}"))?;
     let message = text.split_once('\n').map_or(text.as_str(), |(_, message)| message);
     if right { Ok(()) } else { Err(message.trim_end().to_owned()) }
 }

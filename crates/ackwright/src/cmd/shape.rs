@@ -147,7 +147,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let Some(file) = &args.trace {
         let now = driver.set_up(|_, _, now| now);
-        let trace = BridgeTrace::begin(file, [&shown[0], &shown[1]], now)?;
+        let trace = BridgeTrace::create(file, [&shown[0], &shown[1]], now)?;
         driver.watch(Box::new(trace));
     }
     let _held = match detour {
@@ -159,7 +159,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some((control, _)) = control {
         driver.listen(control);
     }
-    let _round = detour.map(own::ReadyDetour::begin).transpose()?;
+    let _round = detour.map(own::ReadyDetour::start).transpose()?;
     crate::tell!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];

@@ -81,7 +81,7 @@ fn watch(path: &Path, terminal: Term, first: Sample, interval: Duration) -> Outc
 /// What the running program tells now.
 fn sample(path: &Path) -> Result<Sample, Failure> {
     let ask = |command: &str| -> Result<Value, Failure> {
-        let (right, text) = control::ask(path, command)
+        let (right, text) = control::request(path, command)
             .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
         let value = right.then(|| serde_json::from_str(&text).ok()).flatten();
         value.ok_or_else(|| Failure::Other(format!("{}: {command}: {text}", path.display())))

@@ -88,7 +88,7 @@ impl Blueprint {
             }
         }
         for (node, id) in ids.iter().enumerate() {
-            self.give_routes(&mut net, node, *id, &ports[node]);
+            self.install_routes(&mut net, node, *id, &ports[node]);
         }
         let mut world = net.build(1)?;
         self.choose_hashes(&mut world, &ids);
@@ -96,7 +96,7 @@ impl Blueprint {
         Ok((world, sinks))
     }
 
-    fn give_routes(&self, net: &mut Topology, node: usize, id: NodeId, ports: &[usize]) {
+    fn install_routes(&self, net: &mut Topology, node: usize, id: NodeId, ports: &[usize]) {
         let routes = &self.nodes[node].routes;
         if !routes.is_empty() {
             net.own_routes(id);
@@ -150,7 +150,7 @@ impl Blueprint {
              schema = 1\nname = \"{name}\"\ntitle = \"{about}\"\nduration = \"{duration}\"\n"
         );
         for index in 0..self.nodes.len() {
-            self.tell_node(&mut text, index);
+            self.write_node(&mut text, index);
         }
         for (index, wire) in self.wires.iter().enumerate() {
             let [a, b] = wire.ends.map(|end| &self.nodes[end].name);
@@ -185,7 +185,7 @@ impl Blueprint {
         text
     }
 
-    fn tell_node(&self, text: &mut String, index: usize) {
+    fn write_node(&self, text: &mut String, index: usize) {
         let node = &self.nodes[index];
         let _ = write!(text, "\n[nodes.{}]\n", node.name);
         if node.router {

@@ -204,7 +204,7 @@ impl Case {
         let half = self.half(&mut world);
         let middle = world.now();
         let at_half = received(&world, &sinks);
-        self.rest(&mut world, half);
+        self.run_second_half(&mut world, half);
         let after = usage();
         let span = world.now().saturating_since(middle).as_nanos() as f64 / 1e9;
         let payload = received(&world, &sinks) - at_half;
@@ -241,7 +241,7 @@ impl Case {
         world.stats().full_hops
     }
 
-    fn rest(&self, world: &mut World, half: u64) {
+    fn run_second_half(&self, world: &mut World, half: u64) {
         match self.until {
             Until::Millis(millis) => world.run_until(at_millis(millis)),
             Until::Hops(hops) => self.run_to_hops(world, hops.max(half + hops / 2)),

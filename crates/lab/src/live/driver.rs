@@ -44,7 +44,7 @@ impl Driver {
     ///
     /// # Errors
     /// With the node and what the kernel says.
-    pub fn begin(plan: &Plan, built: &mut BuiltWorld) -> Result<Self, String> {
+    pub fn start(plan: &Plan, built: &mut BuiltWorld) -> Result<Self, String> {
         flows::check(plan)?;
         let made = build::make(plan, built)?;
         made.gates.wake_on_time();
@@ -78,14 +78,14 @@ impl Driver {
     /// # Errors
     /// A device is gone.
     pub fn run_until(&mut self, world: &mut World, at: Instant) -> Result<(), String> {
-        self.turn_until(world, at).map_err(|error| format!("the live loop: {error}"))?;
+        self.run_loop_until(world, at).map_err(|error| format!("the live loop: {error}"))?;
         for running in &self.running {
             *running.report.lock().unwrap_or_else(PoisonError::into_inner) = running.report_now();
         }
         Ok(())
     }
 
-    fn turn_until(&mut self, world: &mut World, at: Instant) -> std::io::Result<()> {
+    fn run_loop_until(&mut self, world: &mut World, at: Instant) -> std::io::Result<()> {
         loop {
             let due = world.next_at().filter(|due| *due <= at);
             let mut wanted = self.zero + (due.unwrap_or(at) - Instant::ZERO);
@@ -93,31 +93,31 @@ impl Driver {
                 wanted = wanted.min(self.made.gates.now() + RETRY);
             }
             let mut now = self.made.gates.wait(wanted, due.is_some())?;
-            if self.place(now) < at {
+            if self.world_time(now) < at {
                 self.gather()?;
                 // Only now is it as late as when the last of them came: a time from before would shorten its
                 // way.
                 now = self.made.gates.now();
             }
-            let here = self.place(now);
+            let here = self.world_time(now);
             world.run_until(here.min(at));
-            self.let_out(world)?;
+            self.send_to_devices(world)?;
             if here >= at {
                 // What has come meanwhile is taken in once the world is as far as the clock.
                 return Ok(());
             }
-            self.let_in(world);
-            self.let_out(world)?;
+            self.inject_arrivals(world);
+            self.send_to_devices(world)?;
         }
     }
 
     /// The world's time when the clock shows this.
-    fn place(&self, now: Instant) -> Instant {
+    fn world_time(&self, now: Instant) -> Instant {
         Instant::ZERO + now.saturating_since(self.zero)
     }
 
     /// What has arrived at hosts goes to their devices.
-    fn let_out(&mut self, world: &mut World) -> std::io::Result<()> {
+    fn send_to_devices(&mut self, world: &mut World) -> std::io::Result<()> {
         world.take_handed_out(&mut self.handed_out);
         for HandedOut { link, mut packet, .. } in self.handed_out.drain(..) {
             let Some(&LinkTarget { gate, ethernet }) = self.made.outs.get(&link) else { continue };
@@ -138,7 +138,7 @@ impl Driver {
     }
 
     /// What has been gathered goes into the world.
-    fn let_in(&mut self, world: &mut World) {
+    fn inject_arrivals(&mut self, world: &mut World) {
         for (gate, mut packet) in self.arrived.drain(..) {
             match self.made.ways[gate] {
                 DeviceRole::In(link) => {
@@ -200,7 +200,7 @@ impl Driver {
             ("packets to devices", "packets", gates.carried[0] as f64),
             ("packets from devices", "packets", gates.carried[1] as f64),
             ("packets refused", "packets", gates.refused as f64),
-            ("packets lost", "packets", gates.lost() as f64),
+            ("packets lost", "packets", gates.rejected() as f64),
         ];
         let metric = |(name, unit, value): (&str, &'static str, f64)| Metric {
             scope: "live".into(),

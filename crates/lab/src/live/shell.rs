@@ -46,7 +46,7 @@ pub fn shell(
         one.stack = Stack::Kernel;
     }
     let mut built = build::build(&plan, true)?;
-    let mut driver = Driver::begin(&plan, &mut built)?;
+    let mut driver = Driver::start(&plan, &mut built)?;
     // The links carry from time zero on.
     driver.run_until(&mut built.world, Instant::ZERO)?;
     let namespace = driver.namespace(index).ok_or("the host has no namespace")?;
@@ -56,7 +56,7 @@ pub fn shell(
     while !shell.is_finished() && !stop.load(Ordering::Relaxed) {
         at += LOOK;
         driver.run_until(&mut built.world, at)?;
-        built.changes.run_due(&mut built.world)?;
+        built.changes.apply_due(&mut built.world)?;
     }
     shell.code().map_err(|error| format!("{}: {error}", command.join(" ")))
 }

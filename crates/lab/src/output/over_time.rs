@@ -44,7 +44,7 @@ pub fn usual(kind: &Kind) -> PlotPlan {
         name: kind.word.into(),
         what: PlotData::Time(kind.word),
         scopes: Vec::new(),
-        style: Style::Suited,
+        style: Style::Auto,
         bins: None,
         size: [0.0; 2],
         formats: Vec::new(),
@@ -82,7 +82,7 @@ pub fn chart(
     if shown.len() < all.len() {
         note.push(format!("{} of {} {}", shown.len(), all.len(), kind.things));
     }
-    if plot.style == Style::Bands || (plot.style == Style::Suited && shown.len() > few) {
+    if plot.style == Style::Bands || (plot.style == Style::Auto && shown.len() > few) {
         note.push(format!("{} {} together", shown.len(), kind.things));
         let series: Vec<&Series> = shown.iter().map(|(_, series)| *series).collect();
         (chart.bands, chart.lines) = bands(kind, &series, plot.bins.unwrap_or(BINS));

@@ -59,7 +59,7 @@ mod tests {
                 name: "p".into(),
                 what,
                 scopes: scopes.iter().map(ToString::to_string).collect(),
-                style: Style::Suited,
+                style: Style::Auto,
                 bins: None,
                 size: [0.0; 2],
                 formats: Vec::new(),

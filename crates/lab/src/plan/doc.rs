@@ -176,7 +176,7 @@ impl Document {
 
     /// Forgets what is swept, but for the names of the axes: once it has been read, each point is read from a copy of
     /// the tree, and of many points that would be very many values.
-    pub fn forget_swept(&mut self) {
+    pub fn drop_swept_values(&mut self) {
         let Kind::Table(root) = &mut self.root.kind else { return };
         let sweep = root.iter_mut().find(|(key, _)| key.name == "sweep");
         let Some((_, Node { kind: Kind::Table(axes), .. })) = sweep else { return };
@@ -266,7 +266,7 @@ impl Document {
         if full.is_empty() {
             return Err(Diagnostics(vec![self.fault(&at, 0, "the key is empty".into(), None)]));
         }
-        match place(&mut self.root, &full, node) {
+        match set_at_path(&mut self.root, &full, node) {
             Ok(()) => Ok(()),
             Err((word, valid)) => {
                 let help = suggest(&word, valid.iter().map(String::as_str));
@@ -395,7 +395,7 @@ impl Node {
 }
 
 /// Puts `value` at `path` below `node`; on failure the segment that was not found and what there is.
-fn place(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<String>)> {
+fn set_at_path(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<String>)> {
     let Kind::Table(entries) = &mut node.kind else {
         return Err((path.into(), Vec::new()));
     };
@@ -408,7 +408,7 @@ fn place(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<St
         let (head, tail) = (&path[..dot], &path[dot + 1..]);
         if let Some((_, child)) = entries.iter_mut().find(|(key, _)| key.name == head) {
             if matches!(child.kind, Kind::Table(_)) {
-                return place(child, tail, value);
+                return set_at_path(child, tail, value);
             }
             return Err((tail.into(), Vec::new()));
         }
@@ -424,7 +424,7 @@ fn place(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<St
     let at = value.at.clone();
     if OPTIONAL_TABLES.contains(&first) && path.contains('.') {
         let mut table = Node { kind: Kind::Table(Vec::new()), at: at.clone() };
-        let placed = place(&mut table, &path[first.len() + 1..], value);
+        let placed = set_at_path(&mut table, &path[first.len() + 1..], value);
         entries.push((Key { name: first.into(), at }, table));
         return placed;
     }

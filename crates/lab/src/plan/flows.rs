@@ -60,7 +60,7 @@ struct Room {
 impl Room {
     /// Takes room for `count` flows that name so many further hosts each; false, and a fault, if
     /// there is not enough.
-    fn take(
+    fn reserve(
         &mut self,
         count: Option<usize>,
         further: usize,
@@ -69,8 +69,8 @@ impl Room {
     ) -> bool {
         let hosts = count.and_then(|count| count.checked_mul(further));
         let most = limits::FURTHER_HOSTS_MAX;
-        let fits = limits::fits("flows", self.flows, count, limits::FLOWS_MAX, at, faults)
-            && limits::fits("servers in its flows", self.further, hosts, most, at, faults);
+        let fits = limits::within_limit("flows", self.flows, count, limits::FLOWS_MAX, at, faults)
+            && limits::within_limit("servers in its flows", self.further, hosts, most, at, faults);
         self.flows = self.flows.saturating_add(count.unwrap_or(0)).min(limits::FLOWS_MAX);
         self.further = self.further.saturating_add(hosts.unwrap_or(0)).min(most);
         fits
@@ -97,16 +97,19 @@ fn read_flow(
     let (from, from_many) = read_ends(&mut table, "from", nodes);
     let (to, to_many) = read_ends(&mut table, "to", nodes);
     let pairing = table.word("pair", &PAIRINGS).unwrap_or(Pairing::Product);
-    let also: Vec<usize> =
-        table.texts("also").iter().flat_map(|(name, at)| nodes.meant(name, at, faults)).collect();
+    let also: Vec<usize> = table
+        .texts("also")
+        .iter()
+        .flat_map(|(name, at)| nodes.matching(name, at, faults))
+        .collect();
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop");
     if start >= duration {
-        let at = table.place("start");
+        let at = table.origin_of("start");
         faults.add(at, "the flow would start after the end of the experiment", None);
     }
     if stop.is_some_and(|stop| stop <= start) {
-        faults.add(table.place("stop"), "the flow would stop before it starts", None);
+        faults.add(table.origin_of("stop"), "the flow would stop before it starts", None);
     }
     let count = table.integer("count", 0..=100_000).unwrap_or(1);
     if let Some((_, at)) = table.text_at("group")
@@ -162,7 +165,7 @@ fn read_flow(
     let each = if pairing == Pairing::OneToOne { 1 } else { to.len() };
     let all = [from.len(), each, count as usize, one.len()];
     let all = all.into_iter().try_fold(1, |product: usize, factor| product.checked_mul(factor));
-    if !room.take(all, further, &key.at, faults) {
+    if !room.reserve(all, further, &key.at, faults) {
         return Vec::new();
     }
     let pairs: Vec<(usize, usize)> = match pairing {
@@ -197,10 +200,10 @@ fn read_ends(
     let names = table.texts(key);
     let is_empty = |node: &Node| matches!(&node.kind, Kind::List(items) if items.is_empty());
     if table.node(key).is_some_and(is_empty) {
-        table.faults.add(table.place(key), format!("\"{key}\" names no host"), None);
+        table.faults.add(table.origin_of(key), format!("\"{key}\" names no host"), None);
     }
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
-    let found = names.iter().flat_map(|(name, at)| nodes.meant(name, at, table.faults));
+    let found = names.iter().flat_map(|(name, at)| nodes.matching(name, at, table.faults));
     (found.collect(), several)
 }
 
@@ -285,7 +288,7 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
         4 => {
             let on = required_time(table, "on");
             if on == Some(Duration::ZERO) {
-                let at = table.place("on");
+                let at = table.origin_of("on");
                 table.faults.add(at, "\"on\" must not be zero: nothing would be sent", None);
             }
             App::OnOff { on: on?, off: required_time(table, "off")? }
@@ -332,7 +335,7 @@ fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
     let words: Vec<String> = table.texts(key).iter().map(|(word, _)| (*word).into()).collect();
     if words.is_empty() && table.node(key).is_some() {
         let message = format!("\"{key}\" is a program with its arguments: [\"iperf3\", \"-s\"]");
-        table.faults.add(table.place(key), message, None);
+        table.faults.add(table.origin_of(key), message, None);
     }
     words
 }
@@ -355,7 +358,7 @@ fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
 pub fn positive_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
     let size = table.size(key)?;
     if size == 0 {
-        table.faults.add(table.place(key), format!("\"{key}\" must not be zero"), None);
+        table.faults.add(table.origin_of(key), format!("\"{key}\" must not be zero"), None);
     }
     Some(size)
 }
@@ -374,7 +377,7 @@ fn datagram_size(table: &mut Reader<'_, '_>, range: RangeInclusive<u64>) -> Opti
     }
     let (least, most) = range.into_inner();
     let message = format!("a datagram holds {least} to {most} bytes, not {size}");
-    table.faults.add(table.place("size"), message, None);
+    table.faults.add(table.origin_of("size"), message, None);
     None
 }
 
@@ -382,7 +385,7 @@ fn datagram_size(table: &mut Reader<'_, '_>, range: RangeInclusive<u64>) -> Opti
 fn interval(table: &mut Reader<'_, '_>) -> Option<Duration> {
     let interval = table.time("interval")?;
     if interval == Duration::ZERO {
-        table.faults.add(table.place("interval"), "\"interval\" must not be zero", None);
+        table.faults.add(table.origin_of("interval"), "\"interval\" must not be zero", None);
     }
     Some(interval)
 }
@@ -408,7 +411,7 @@ fn check_rrul(base: &FlowPlan, duration: Duration, table: &mut Reader<'_, '_>) {
             "\"{key}\" must be more than {} s; flent's tests take 70 s",
             begin.as_nanos() as f64 / 1e9
         );
-        table.faults.add(table.place("app"), message, Some(help));
+        table.faults.add(table.origin_of("app"), message, Some(help));
     }
 }
 

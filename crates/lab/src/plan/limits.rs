@@ -55,7 +55,7 @@ pub const STEPS_MAX: u64 = 1_000_000;
 pub const TIME_MAX: Duration = Duration::from_secs(1_000_000_000);
 
 /// `count` of something at `at`, beside `before` others: false, and a fault, if that is too many.
-pub fn fits(
+pub fn within_limit(
     what: &str,
     before: usize,
     count: Option<usize>,

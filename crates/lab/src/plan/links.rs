@@ -28,8 +28,14 @@ pub fn read_links<'a>(
             texts += rules + link.events.len();
             links.push(link);
             places.push(&key.at);
-            if !limits::fits("rules and events", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
-            {
+            if !limits::within_limit(
+                "rules and events",
+                0,
+                Some(texts),
+                limits::TEXTS_MAX,
+                &key.at,
+                faults,
+            ) {
                 return (links, places);
             }
         }
@@ -56,7 +62,7 @@ fn read_link(
     let events = ip::events(&mut table);
     let several = ends.iter().any(|(name, _)| name.contains('*'));
     let ends: Vec<Vec<usize>> =
-        ends.iter().map(|(name, at)| nodes.meant(name, at, faults)).collect();
+        ends.iter().map(|(name, at)| nodes.matching(name, at, faults)).collect();
     let at = node.get("ends").map_or(&node.at, |node| &node.at);
     table.finish();
     let [from, to] = ends.as_slice() else {
@@ -66,7 +72,7 @@ fn read_link(
         return None;
     };
     let count = from.len().checked_mul(to.len());
-    if !limits::fits("links", before, count, limits::LINKS_MAX, at, faults) {
+    if !limits::within_limit("links", before, count, limits::LINKS_MAX, at, faults) {
         return None;
     }
     let pairs: Vec<[usize; 2]> =
@@ -161,7 +167,7 @@ fn check_reorder_by(table: &mut Reader<'_, '_>, reordered: bool) {
     if table.node("reorder_by").is_some() && !reordered {
         let message =
             "\"reorder_by\" needs \"reorder\": the share of packets that come so much later";
-        table.faults.add(table.place("reorder_by"), message, None);
+        table.faults.add(table.origin_of("reorder_by"), message, None);
     }
 }
 
@@ -170,7 +176,11 @@ fn split_rtt(table: &mut Reader<'_, '_>, directions: &mut [Direction; 2]) {
     let has_delay = table.node("delay").is_some();
     let Some(rtt) = table.time("rtt") else { return };
     if has_delay {
-        table.faults.add(table.place("delay"), "\"rtt\" and \"delay\" exclude each other", None);
+        table.faults.add(
+            table.origin_of("delay"),
+            "\"rtt\" and \"delay\" exclude each other",
+            None,
+        );
     }
     let forward = Duration::from_nanos(rtt.as_nanos() / 2);
     directions[0].delay = forward;
@@ -208,11 +218,11 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
     };
     if direction.reorder > 0 && direction.reorder_by == Duration::ZERO {
         let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
-        table.faults.add(table.place("reorder"), message, None);
+        table.faults.add(table.origin_of("reorder"), message, None);
     }
     if rate.is_some() && table.node("trace").is_some() {
         let message = "a link has a \"rate\" or a \"trace\"";
-        table.faults.add(table.place("trace"), message, None);
+        table.faults.add(table.origin_of("trace"), message, None);
     }
     varying::read(table, &mut direction);
     direction
@@ -261,21 +271,25 @@ fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8);
     match parsed.as_slice() {
         [a, b] if a.0.is_ipv4() != b.0.is_ipv4() || a.1 != b.1 => {
             table.faults.add(
-                table.place("addresses"),
+                table.origin_of("addresses"),
                 "the two addresses are not of one subnet",
                 None,
             );
             None
         }
         [a, b] if a.0 == b.0 => {
-            table.faults.add(table.place("addresses"), "the two ends have the same address", None);
+            table.faults.add(
+                table.origin_of("addresses"),
+                "the two ends have the same address",
+                None,
+            );
             None
         }
         [a, b] => Some([*a, *b]),
         _ => {
             if parsed.len() == texts.len() {
                 table.faults.add(
-                    table.place("addresses"),
+                    table.origin_of("addresses"),
                     "a link has exactly two addresses",
                     None,
                 );
@@ -307,7 +321,7 @@ impl<'a> NamedPorts<'a> {
     }
 
     /// The ports that `node.link` means, as (link, end); each part may have a `*`.
-    pub fn meant(
+    pub fn matching(
         &self,
         name: &str,
         at: &Origin,
@@ -327,7 +341,7 @@ impl<'a> NamedPorts<'a> {
             let called = self.index.find(link, |link| &links[link].name).iter().copied();
             called.flat_map(ends).filter(|&(link, end)| node == node_of(link, end)).collect()
         };
-        if found.is_empty() && faults.has_room() {
+        if found.is_empty() && faults.accepts_more() {
             let all: Vec<String> = (0..links.len())
                 .flat_map(ends)
                 .map(|(link, end)| format!("{}.{}", node_of(link, end), links[link].name))
@@ -351,7 +365,7 @@ pub fn read_ports(
         if !tc::check_qdiscs(&texts, faults) {
             continue;
         }
-        for (link, end) in ports.meant(&key.name, &key.at, links, faults) {
+        for (link, end) in ports.matching(&key.name, &key.at, links, faults) {
             let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
             links[link].ports[end].qdiscs = owned;
             links[link].ports[end].guests = faults.document.registry.qdiscs().to_vec();
@@ -360,7 +374,7 @@ pub fn read_ports(
     for (key, node) in by_precedence(policers) {
         let Some(text) = as_text(node, faults) else { continue };
         tc::check_police(text, &node.at, faults);
-        for (link, end) in ports.meant(&key.name, &key.at, links, faults) {
+        for (link, end) in ports.matching(&key.name, &key.at, links, faults) {
             links[link].ports[end].police = Some(text.to_string());
         }
     }

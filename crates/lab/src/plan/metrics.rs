@@ -74,9 +74,9 @@ pub const SIZES: [(u64, u64, &str); 4] = [
 ///
 /// # Errors
 /// It cannot; with what was probably meant.
-pub fn known(name: &str, plan: &Plan) -> Result<(), Option<String>> {
+pub fn check_metric(name: &str, plan: &Plan) -> Result<(), Option<String>> {
     let ports = ports(plan);
-    let mut scopes = drawn(plan, &ports);
+    let mut scopes = plottable_scopes(plan, &ports);
     scopes.insert("total");
     scopes.extend(
         plan.nodes
@@ -109,7 +109,7 @@ fn ports(plan: &Plan) -> Vec<String> {
 }
 
 /// Flows, groups, workloads and ports.
-fn drawn<'a>(plan: &'a Plan, ports: &'a [String]) -> BTreeSet<&'a str> {
+fn plottable_scopes<'a>(plan: &'a Plan, ports: &'a [String]) -> BTreeSet<&'a str> {
     let flows = plan.flows.iter().map(|flow| flow.name.as_str());
     let groups = plan.flows.iter().filter_map(|flow| flow.group.as_deref());
     let workloads = plan.workloads.iter().map(|workload| workload.name.as_str());
@@ -120,9 +120,9 @@ fn drawn<'a>(plan: &'a Plan, ports: &'a [String]) -> BTreeSet<&'a str> {
 ///
 /// # Errors
 /// None does; with what was probably meant.
-pub fn fits_scope(pattern: &str, plan: &Plan) -> Result<(), Option<String>> {
+pub fn check_scope(pattern: &str, plan: &Plan) -> Result<(), Option<String>> {
     let ports = ports(plan);
-    let scopes = drawn(plan, &ports);
+    let scopes = plottable_scopes(plan, &ports);
     if scopes.iter().any(|scope| matches(pattern, scope)) {
         return Ok(());
     }
@@ -251,7 +251,7 @@ table = ["total goodput"]
         assert!(result.metrics.len() > 60);
         for metric in &result.metrics {
             let name = format!("{} {}", metric.scope, metric.name);
-            assert_eq!(known(&name, &experiment.base), Ok(()), "{name}");
+            assert_eq!(check_metric(&name, &experiment.base), Ok(()), "{name}");
         }
         let utilisation = result.metrics.iter().filter(|metric| metric.name == "utilisation");
         let values: Vec<f64> = utilisation.map(|metric| metric.value).collect();

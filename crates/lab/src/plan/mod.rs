@@ -180,7 +180,7 @@ impl Experiment {
         let draws = crate::sweep::read_draws(&document)?;
         crate::sweep::check_grid(&axes, &document)?;
         let base = read_with(&document, &[])?;
-        document.forget_swept();
+        document.drop_swept_values();
         let points = crate::sweep::grid(&axes, &exclusions);
         if points.is_empty() {
             let at = document.root.get("sweep").map_or(&document.root.at, |sweep| &sweep.at);
@@ -201,10 +201,10 @@ impl Experiment {
     /// Each such name, at its place.
     pub fn check_names(&self) -> Result<(), Diagnostics> {
         let faults = read::Faults::new(&self.document);
-        let mut unknown = self.asked_for(&faults);
+        let mut unknown = self.referenced_names(&faults);
         let known = |(what, name, _): &NameReference<'_>, plan: &Plan| match what {
-            NameKind::Metric => metrics::known(name, plan),
-            NameKind::Scope => metrics::fits_scope(name, plan),
+            NameKind::Metric => metrics::check_metric(name, plan),
+            NameKind::Scope => metrics::check_scope(name, plan),
         };
         // What parameters make of it is another name at each point.
         unknown.retain(|asked| !asked.1.contains("${") && known(asked, &self.base).is_err());
@@ -230,7 +230,7 @@ impl Experiment {
     }
 
     /// Metrics and scopes that the file names, with their places.
-    fn asked_for<'a>(&'a self, faults: &read::Faults<'_>) -> Vec<NameReference<'a>> {
+    fn referenced_names<'a>(&'a self, faults: &read::Faults<'_>) -> Vec<NameReference<'a>> {
         let root = &self.document.root;
         let mut asked = Vec::new();
         let table = root.get("measure").and_then(|measure| measure.get("table"));

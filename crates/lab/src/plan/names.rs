@@ -85,10 +85,10 @@ impl<'a> NamedNodes<'a> {
 
     /// The nodes that `name` means: one, or with `*` every node whose name fits. A fault, which names the nearest
     /// one, if there is none.
-    pub fn meant(&self, name: &str, at: &Origin, faults: &Faults<'_>) -> Vec<usize> {
+    pub fn matching(&self, name: &str, at: &Origin, faults: &Faults<'_>) -> Vec<usize> {
         if !name.contains('*') {
             let found = self.find(name);
-            if found.is_none() && faults.has_room() {
+            if found.is_none() && faults.accepts_more() {
                 let help = suggest(name, self.names());
                 faults.add(at, format!("no node is called \"{name}\""), help);
             }

@@ -54,15 +54,21 @@ pub fn read_nodes<'a>(
         table.finish();
         let several = count.unwrap_or(1) as usize;
         texts += several * (plan.ip.len() + plan.at.len() + plan.sysctls.len());
-        if !limits::fits(
+        if !limits::within_limit(
             "nodes",
             nodes.plans.len(),
             Some(several),
             limits::NODES_MAX,
             &key.at,
             faults,
-        ) || !limits::fits("lines for nodes", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
-        {
+        ) || !limits::within_limit(
+            "lines for nodes",
+            0,
+            Some(texts),
+            limits::TEXTS_MAX,
+            &key.at,
+            faults,
+        ) {
             return None;
         }
         let lines = Rc::new(Lines::of(&key.name, node));

@@ -48,7 +48,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     });
     let title = top.text("title").unwrap_or(name).to_string();
     if title.chars().any(char::is_control) {
-        faults.add(top.place("title"), "a title is one line, without control characters", None);
+        faults.add(top.origin_of("title"), "a title is one line, without control characters", None);
     }
     top.text("description");
     top.node("parameters");
@@ -58,7 +58,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
     let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
     if duration == Duration::ZERO {
-        faults.add(top.place("duration"), "a duration is longer than 0s, e.g. \"10s\"", None);
+        faults.add(top.origin_of("duration"), "a duration is longer than 0s, e.g. \"10s\"", None);
     } else if warmup >= duration {
         let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
         faults.add(at, "the warm-up must end before the duration does", None);
@@ -195,7 +195,7 @@ fn read_measure(
     let Some(mut table) = node.and_then(|node| Reader::new(node, faults)) else { return measure };
     if let Some(sample) = table.time("sample") {
         if sample.as_nanos() < 1_000 {
-            faults.add(table.place("sample"), "\"sample\" must be 1us or more", None);
+            faults.add(table.origin_of("sample"), "\"sample\" must be 1us or more", None);
         } else {
             measure.sample = sample;
         }
@@ -203,7 +203,7 @@ fn read_measure(
     // A port that several patterns name is watched once.
     let ports = |names: Vec<(&str, &Origin)>| -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::new();
-        let all = names.iter().flat_map(|(name, at)| known.meant(name, at, links, faults));
+        let all = names.iter().flat_map(|(name, at)| known.matching(name, at, links, faults));
         all.filter(|port| seen.insert(*port)).collect()
     };
     if table.node("queues").is_some() {
@@ -213,13 +213,13 @@ fn read_measure(
     measure.pcap = ports(table.texts("pcap"));
     measure.early = table.time("early");
     if measure.early == Some(Duration::ZERO) {
-        faults.add(table.place("early"), "\"early\" must not be zero", None);
+        faults.add(table.origin_of("early"), "\"early\" must not be zero", None);
     }
     measure.steps = table.time("steps");
     if measure.steps.is_some_and(|steps| {
         steps.as_nanos() == 0 || steps.as_nanos() % measure.sample.as_nanos() != 0
     }) {
-        faults.add(table.place("steps"), "\"steps\" must be a multiple of \"sample\"", None);
+        faults.add(table.origin_of("steps"), "\"steps\" must be a multiple of \"sample\"", None);
     }
     measure.flent = table.word("flent", &FLENT_TESTS);
     measure.table = table.texts("table").iter().map(|(text, _)| (*text).to_string()).collect();

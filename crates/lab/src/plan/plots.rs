@@ -45,7 +45,7 @@ pub enum PlotData {
 pub enum Style {
     /// Lines of a few, bands of many.
     #[default]
-    Suited,
+    Auto,
     /// A line for each.
     Lines,
     /// The median, and between which bounds half of them and nine tenths lie.

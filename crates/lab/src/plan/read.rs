@@ -25,7 +25,7 @@ impl<'a> Faults<'a> {
 
     /// Notes a fault at `at`.
     pub fn add(&self, at: &Origin, message: impl Into<String>, help: Option<String>) {
-        if self.has_room() {
+        if self.accepts_more() {
             let fault = self.document.fault(at, 0, message.into(), help);
             self.list.borrow_mut().push(fault);
         }
@@ -33,7 +33,7 @@ impl<'a> Faults<'a> {
 
     /// Notes a fault at character `column` (from 0) of a text.
     pub fn add_in_text(&self, at: &Origin, column: usize, message: String, help: Option<String>) {
-        if self.has_room() {
+        if self.accepts_more() {
             let fault = self.document.fault_in_text(at, column, message, help);
             self.list.borrow_mut().push(fault);
         }
@@ -41,7 +41,7 @@ impl<'a> Faults<'a> {
 
     /// Whether another fault would be noted: beyond so many nobody reads on. Who has to look far for what could help
     /// asks first.
-    pub fn has_room(&self) -> bool {
+    pub fn accepts_more(&self) -> bool {
         self.list.borrow().len() < NOTED
     }
 
@@ -91,7 +91,7 @@ impl<'a, 'd> Reader<'a, 'd> {
     }
 
     /// Where the value of `key` is, or else the table.
-    pub fn place(&self, key: &str) -> &'a Origin {
+    pub fn origin_of(&self, key: &str) -> &'a Origin {
         let entry = self.entries.iter().find(|(name, _)| name.name == key);
         entry.map_or(self.at, |(_, node)| &node.at)
     }
@@ -130,7 +130,7 @@ impl<'a, 'd> Reader<'a, 'd> {
     }
 
     /// Where a file lies that the experiment names: beside it.
-    pub fn beside(&self, file: &str) -> PathBuf {
+    pub fn path_beside(&self, file: &str) -> PathBuf {
         Path::new(&self.faults.document.name).parent().unwrap_or(Path::new("")).join(file)
     }
 

@@ -53,7 +53,7 @@ pub fn read(
     let index = Index::new(links.len(), |link| &links[link].name);
     for (key, table) in entries {
         let Some(node) = named.find(&key.name) else {
-            if faults.has_room() {
+            if faults.accepts_more() {
                 let help = suggest(&key.name, named.names());
                 faults.add(&key.at, format!("no node is called \"{}\"", key.name), help);
             }
@@ -86,7 +86,7 @@ pub fn read(
             } else if let Some(target) = named.find(&to.name) {
                 own.to.insert(target, found);
                 note(target);
-            } else if faults.has_room() {
+            } else if faults.accepts_more() {
                 let help = suggest(&to.name, named.names().chain(["default"]));
                 faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
             }
@@ -119,7 +119,7 @@ fn own_link(
     let own = |link: &LinkPlan| link.ends.contains(&node);
     let called = index.find(name, |link| &links[link].name);
     let found = called.iter().copied().find(|link| own(&links[*link]));
-    if found.is_none() && faults.has_room() {
+    if found.is_none() && faults.accepts_more() {
         let names = links.iter().filter(|link| own(link)).map(|link| link.name.as_str());
         let help = suggest(name, names);
         faults.add(at, format!("this node has no link \"{name}\""), help);

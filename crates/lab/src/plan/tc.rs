@@ -88,7 +88,7 @@ pub fn check_qdiscs(texts: &[(&str, &Origin)], faults: &Faults<'_>) -> bool {
     let guests = faults.document.registry.qdiscs();
     for (text, at) in texts {
         if let Err(error) = part(text, guests) {
-            tell(text, error, at, faults);
+            add_grammar_error(text, error, at, faults);
             good = false;
         }
     }
@@ -112,12 +112,12 @@ pub fn police(text: &str) -> Result<PoliceConfig, GrammarError> {
 /// Checks the text of a policer.
 pub fn check_police(text: &str, at: &Origin, faults: &Faults<'_>) {
     if let Err(error) = police(text) {
-        tell(text, error, at, faults);
+        add_grammar_error(text, error, at, faults);
     }
 }
 
 /// An error of the grammar at its place in the file.
-fn tell(text: &str, error: GrammarError, at: &Origin, faults: &Faults<'_>) {
+fn add_grammar_error(text: &str, error: GrammarError, at: &Origin, faults: &Faults<'_>) {
     let before = text.get(..error.column).unwrap_or(text);
     let help = error.nearest.map(|word| format!("did you mean \"{word}\"?"));
     faults.add_in_text(at, before.chars().count(), error.message, help);

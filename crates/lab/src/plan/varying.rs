@@ -33,19 +33,19 @@ pub fn read(table: &mut Reader<'_, '_>, direction: &mut Direction) {
     let trace = table.text_at("trace");
     if steps.is_none() && trace.is_none() {
         if period.is_some() {
-            let place = table.place("schedule_repeat");
+            let place = table.origin_of("schedule_repeat");
             table.faults.add(place, "\"schedule_repeat\" needs a \"schedule\"", None);
         }
         return;
     }
-    let fault = |key, message: &str| table.faults.add(table.place(key), message, None);
+    let fault = |key, message: &str| table.faults.add(table.origin_of(key), message, None);
     let Some(steps) = steps.unwrap_or_else(|| Some(Vec::new())) else { return };
     let delays = delays(&steps, direction.delay);
     if let Some((file, at)) = trace {
         if steps.iter().any(|step| step.rate.is_some()) || period.is_some() {
             return fault("schedule", "a \"trace\" says how fast the link is at any time");
         }
-        match opportunities(&table.beside(file)) {
+        match opportunities(&table.path_beside(file)) {
             Ok((times, mean)) => {
                 direction.rate = Some(mean);
                 let schedule = Schedule::opportunities(&times).with_delays(&delays);
@@ -88,7 +88,7 @@ fn delays(steps: &[Step], first: Duration) -> Vec<(Duration, Duration)> {
 fn steps(node: &Node, table: &Reader<'_, '_>) -> Option<Vec<Step>> {
     let faults = table.faults;
     let steps = match &node.kind {
-        Kind::Text(file) => match from_file(&table.beside(file)) {
+        Kind::Text(file) => match from_file(&table.path_beside(file)) {
             Ok(steps) => steps,
             Err(why) => {
                 faults.add(&node.at, why, None);

@@ -98,7 +98,7 @@ const UNTIMED: [&str; 9] = [
 ];
 
 /// Whether a packet may have to wait in such a qdisc although the device has room.
-fn takes_time(qdisc: &str) -> bool {
+fn may_delay(qdisc: &str) -> bool {
     let has = |word: &str| qdisc.split_whitespace().any(|it| it == word);
     (has("bandwidth") || !has("cake")) && !UNTIMED.into_iter().any(has)
 }
@@ -118,7 +118,7 @@ pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &ShortestPat
             let direction = &link.directions[end];
             let delay = direction.least_delay().max(direction.jitter);
             let timed = direction.rate.is_some() || delay > Duration::ZERO;
-            if !timed && !link.ports[end].qdiscs.iter().any(|qdisc| takes_time(qdisc)) {
+            if !timed && !link.ports[end].qdiscs.iter().any(|qdisc| may_delay(qdisc)) {
                 stack.push(link.ends[1 - end]);
             }
         }

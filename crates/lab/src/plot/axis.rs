@@ -35,7 +35,7 @@ impl Axis {
     }
 
     /// Where `value` lies, 0 at the start and 1 at the end.
-    pub fn place(&self, value: f64) -> f32 {
+    pub fn fraction(&self, value: f64) -> f32 {
         ((value - self.low) / (self.high - self.low)) as f32
     }
 
@@ -111,7 +111,7 @@ mod tests {
         for value in [0.0, 7.0, -3.0] {
             let axis = Axis::round(value, value, 5);
             assert!(axis.high > axis.low && axis.ticks.len() >= 2, "{axis:?}");
-            assert!(axis.place(value).is_finite());
+            assert!(axis.fraction(value).is_finite());
         }
     }
 

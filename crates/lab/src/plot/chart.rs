@@ -107,7 +107,7 @@ impl LineChart {
             label: &line.label,
         });
         let labels: Vec<Sample<'_>> = bands.chain(lines).collect();
-        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).beside(&y);
+        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).with_axis_numbers(&y);
         for (place, band) in self.bands.iter().enumerate() {
             draw_band(&mut scene, &frame, &x, &y, band, band_colour(place));
         }
@@ -235,7 +235,7 @@ impl BarChart {
             .filter(|(index, _)| shown(*index))
             .map(|(index, label)| Sample { fill: Colour::data(index), dash: None, label })
             .collect();
-        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).beside(&y);
+        let frame = heading(&mut scene, &self.title, &self.subtitle, &labels).with_axis_numbers(&y);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         let width = (frame.right - frame.left) / self.groups.len().max(1) as f32;
         for (index, group) in self.groups.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Leaves room at the left for the numbers of a vertical axis, beside its name.
-    pub fn beside(self, axis: &Axis) -> Self {
+    pub fn with_axis_numbers(self, axis: &Axis) -> Self {
         let size = small(Colour::GREY).size;
         let wide = |tick: &f64| Fonts::load().width(&axis.label(*tick), size, false);
         let widest = axis.ticks.iter().map(wide).fold(0.0, f32::max);
@@ -32,12 +32,12 @@ impl Frame {
 
     /// Where a value of the horizontal axis lies.
     pub fn x(&self, axis: &Axis, value: f64) -> f32 {
-        self.left + axis.place(value) * (self.right - self.left)
+        self.left + axis.fraction(value) * (self.right - self.left)
     }
 
     /// Where a value of the vertical axis lies.
     pub fn y(&self, axis: &Axis, value: f64) -> f32 {
-        self.bottom - axis.place(value) * (self.bottom - self.top)
+        self.bottom - axis.fraction(value) * (self.bottom - self.top)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         for high in [8.0, 80_000.0, 5e9] {
             let mut scene = Scene::new(600.0, 400.0, "");
             let axis = Axis::round(0.0, high, 4);
-            let frame = heading(&mut scene, "t", "", &[]).beside(&axis);
+            let frame = heading(&mut scene, "t", "", &[]).with_axis_numbers(&axis);
             let number = Fonts::load().width(&axis.label(axis.high), 11.5, false);
             assert!(frame.left - NUMBER_GAP - number >= UPRIGHT, "{high}: {}", frame.left);
         }

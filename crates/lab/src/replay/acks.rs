@@ -166,10 +166,12 @@ impl Bench {
     ) {
         let filter = self.filter;
         let mut gone = Vec::new();
-        self.line.run_until(now, &mut |fate| gone.extend(ended(filter, &fate)));
-        self.settle(std::mem::take(&mut gone), on_ack);
+        self.line.run_until(now, &mut |fate| gone.extend(departed_ack(filter, &fate)));
+        self.report_departed(std::mem::take(&mut gone), on_ack);
         let frame = Frame { number: record, ..Frame::default() };
-        self.line.arrive(now, packet.clone(), frame, &mut |fate| gone.extend(ended(filter, &fate)));
+        self.line.arrive(now, packet.clone(), frame, &mut |fate| {
+            gone.extend(departed_ack(filter, &fate))
+        });
         if let AnyQdisc::Cake(cake) = self.line.root_mut().qdisc_mut() {
             for judgement in cake.ack_log() {
                 let slot = judgement.owner as usize;
@@ -179,17 +181,17 @@ impl Bench {
                 self.decided[slot] = Some((judgement.rule, record));
             }
         }
-        self.settle(gone, on_ack);
+        self.report_departed(gone, on_ack);
     }
 
     fn end(&mut self, on_ack: &mut dyn FnMut(&ReplayedAck)) {
         let filter = self.filter;
         let mut gone = Vec::new();
-        self.line.drain(&mut |fate| gone.extend(ended(filter, &fate)));
-        self.settle(gone, on_ack);
+        self.line.drain(&mut |fate| gone.extend(departed_ack(filter, &fate)));
+        self.report_departed(gone, on_ack);
     }
 
-    fn settle(&mut self, gone: Vec<DepartedAck>, on_ack: &mut dyn FnMut(&ReplayedAck)) {
+    fn report_departed(&mut self, gone: Vec<DepartedAck>, on_ack: &mut dyn FnMut(&ReplayedAck)) {
         for DepartedAck { slot, mut fate, bytes } in gone {
             fate.decided = self.decided.get_mut(slot).and_then(Option::take);
             let sum = &mut self.sum;
@@ -212,7 +214,7 @@ impl Bench {
 }
 
 /// The end of a packet, if it is a pure ACK.
-fn ended(filter: AckFilter, fate: &PacketOutcome<'_>) -> Option<DepartedAck> {
+fn departed_ack(filter: AckFilter, fate: &PacketOutcome<'_>) -> Option<DepartedAck> {
     let ack = pure_ack(fate.packet)?;
     let end = match fate.reason {
         None => End::Sent,

@@ -120,7 +120,7 @@ impl Line {
         if let Some(waiting) = &mut self.waiting[slot as usize] {
             waiting.copies += made as u32;
         }
-        self.tell_drops(now, dropped, on_packet);
+        self.report_drops(now, dropped, on_packet);
         self.pump(on_packet);
     }
 
@@ -157,28 +157,28 @@ impl Line {
         while self.free_at <= now {
             let mut dropped = std::mem::take(&mut self.dropped);
             let packet = self.qdisc.dequeue(&mut Cx { now, dropped: &mut dropped });
-            self.tell_drops(now, dropped, on_packet);
+            self.report_drops(now, dropped, on_packet);
             let Some(packet) = packet else { return };
             if let Some(rate) = self.rate {
                 self.free_at = now + rate.time_to_send(Bytes(packet.wire_len()));
             }
-            self.tell(now, &packet, None, on_packet);
+            self.report(now, &packet, None, on_packet);
         }
     }
 
-    fn tell_drops(
+    fn report_drops(
         &mut self,
         now: Instant,
         mut dropped: Vec<(Reason, Packet)>,
         on_packet: &mut dyn FnMut(PacketOutcome<'_>),
     ) {
         for (reason, packet) in dropped.drain(..) {
-            self.tell(now, &packet, Some(reason), on_packet);
+            self.report(now, &packet, Some(reason), on_packet);
         }
         self.dropped = dropped;
     }
 
-    fn tell(
+    fn report(
         &mut self,
         at: Instant,
         packet: &Packet,

@@ -133,7 +133,7 @@ pub fn replay(
     let mut source = Source::open(capture, options, progress, stop)?;
     let begin = Instant::from_nanos(EPOCH_NS);
     let (name, words) = (capture.display().to_string(), options.qdiscs.join(", "));
-    let trace = files.trace.map(|path| CaptureTrace::begin(path, &name, &words, begin));
+    let trace = files.trace.map(|path| CaptureTrace::create(path, &name, &words, begin));
     let mut sink = Sink {
         tally: Tally::default(),
         output: files.out.map(Output::begin).transpose()?,
@@ -142,15 +142,17 @@ pub fn replay(
     };
     while let Some(arrival) = source.next_arrival()? {
         let now = Instant::from_nanos(EPOCH_NS + arrival.since_start_ns);
-        line.run_until(now, &mut |fate| sink.left(&source, &fate));
+        line.run_until(now, &mut |fate| sink.on_departure(&source, &fate));
         sink.tally.entered(now, &arrival.packet);
-        line.arrive(now, arrival.packet, arrival.frame, &mut |fate| sink.left(&source, &fate));
+        line.arrive(now, arrival.packet, arrival.frame, &mut |fate| {
+            sink.on_departure(&source, &fate)
+        });
         sink.check()?;
         if let Some(trace) = &mut sink.trace {
-            trace.stands(now, line.waiting(), line.root());
+            trace.on_backlog(now, line.waiting(), line.root());
         }
     }
-    line.drain(&mut |fate| sink.left(&source, &fate));
+    line.drain(&mut |fate| sink.on_departure(&source, &fate));
     sink.check()?;
     let Sink { tally, output, trace, .. } = sink;
     trace.map(CaptureTrace::finish).transpose()?;
@@ -177,10 +179,10 @@ struct Sink {
 }
 
 impl Sink {
-    fn left(&mut self, source: &Source<'_>, fate: &PacketOutcome<'_>) {
-        self.tally.left(fate);
+    fn on_departure(&mut self, source: &Source<'_>, fate: &PacketOutcome<'_>) {
+        self.tally.on_departure(fate);
         if let Some(trace) = &mut self.trace {
-            trace.left(fate);
+            trace.on_departure(fate);
         }
         if let (Some(output), None) = (&mut self.output, &self.failed) {
             self.failed = output.write(source, fate).err();

@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
                 Err(error) => return Err(wrong(&self.name, &error)),
             };
             self.counts.records += 1;
-            self.tell()?;
+            self.report_progress()?;
             let number = self.counts.records;
             let interface = &self.reader.interfaces()[record.interface];
             if self.select.interface.is_some() && self.select.interface != interface.name {
@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
                 self.counts.unreadable += 1;
                 continue;
             };
-            if !self.select.takes(&packet) {
+            if !self.select.matches(&packet) {
                 self.counts.others += 1;
                 continue;
             }
@@ -207,7 +207,7 @@ impl<'a> Source<'a> {
     }
 
     /// Says how far it is, now and then, and listens whether to stop.
-    fn tell(&mut self) -> Result<(), Error> {
+    fn report_progress(&mut self) -> Result<(), Error> {
         if !self.counts.records.is_multiple_of(1024) {
             return Ok(());
         }
@@ -235,7 +235,7 @@ fn wrong(name: &str, error: &ReadError) -> Error {
 }
 
 impl PacketSelection {
-    fn takes(&self, packet: &Packet) -> bool {
+    fn matches(&self, packet: &Packet) -> bool {
         let within = |prefix: &Option<Prefix>, address: Option<IpAddr>| match prefix {
             Some(prefix) => address.is_some_and(|address| prefix.contains(address)),
             None => true,

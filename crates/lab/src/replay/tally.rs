@@ -61,7 +61,7 @@ impl Tally {
     }
 
     /// A packet leaves.
-    pub fn left(&mut self, fate: &PacketOutcome<'_>) {
+    pub fn on_departure(&mut self, fate: &PacketOutcome<'_>) {
         let bin = self.bins.at(since_start(fate.at));
         match fate.reason {
             None => {

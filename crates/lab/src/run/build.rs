@@ -103,7 +103,7 @@ pub fn build(plan: &Plan, live: bool) -> Result<BuiltWorld, String> {
 
     let mut world = topology.build(plan.seed).map_err(|error| error.to_string())?;
     let mut changes = Changes::new(plan, &ends, &addresses);
-    tell_nodes(&mut world, plan, &nodes, &mut changes)?;
+    configure_routing(&mut world, plan, &nodes, &mut changes)?;
     add_policers(&mut world, plan, &ends)?;
     for (node, id) in plan.nodes.iter().zip(&nodes) {
         world.with_host(*id, |_, host| host.set_shared_buffer(node.buffer));
@@ -228,7 +228,7 @@ fn offloads(node: &NodePlan) -> Offloads {
 
 /// Gives each node a hash key of its own, as a kernel draws one at boot, and runs its lines of
 /// `ip`.
-fn tell_nodes(
+fn configure_routing(
     world: &mut World,
     plan: &Plan,
     nodes: &[NodeId],
@@ -252,7 +252,7 @@ fn tell_nodes(
         }
         for line in &node.ip {
             changes
-                .tell(world, id, line)
+                .run_ip_line(world, id, line)
                 .map_err(|error| format!("{}: \"{line}\": {error}", node.name))?;
         }
     }

@@ -40,7 +40,7 @@ enum Change {
     /// A wire is cut or mended.
     Wire(usize, bool),
     /// A node runs a line of `ip`.
-    Words(NodeId, String),
+    IpLine(NodeId, String),
     /// The switches of a topology learn which links have failed.
     Reroute,
 }
@@ -62,7 +62,7 @@ impl Changes {
         }
         for (index, node) in plan.nodes.iter().enumerate() {
             let words = |(time, line): &(_, String)| {
-                (Instant::ZERO + *time, Change::Words(NodeId(index as u32), line.clone()))
+                (Instant::ZERO + *time, Change::IpLine(NodeId(index as u32), line.clone()))
             };
             list.extend(node.at.iter().map(words));
         }
@@ -94,7 +94,7 @@ impl Changes {
     ///
     /// # Errors
     /// A line that was right when the plan was checked is not: the time, the line, and why.
-    pub fn run_due(&mut self, world: &mut World) -> Result<(), String> {
+    pub fn apply_due(&mut self, world: &mut World) -> Result<(), String> {
         while let Some((at, change)) = self.list.get(self.next) {
             let at = *at;
             if at > world.now() {
@@ -109,11 +109,11 @@ impl Changes {
                 }
                 &Change::Wire(wire, whole) => {
                     self.wires[wire].whole = whole;
-                    self.wires[wire].settle(world);
+                    self.wires[wire].update_carrier(world);
                 }
-                Change::Words(node, line) => {
+                Change::IpLine(node, line) => {
                     let (node, line) = (*node, line.clone());
-                    self.tell(world, node, &line)
+                    self.run_ip_line(world, node, &line)
                         .map_err(|error| format!("\"{line}\" at {} ns: {error}", at.as_nanos()))?;
                 }
             }
@@ -123,7 +123,12 @@ impl Changes {
     }
 
     /// Runs one line of `ip` at a node.
-    pub fn tell(&mut self, world: &mut World, node: NodeId, line: &str) -> Result<(), IpError> {
+    pub fn run_ip_line(
+        &mut self,
+        world: &mut World,
+        node: NodeId,
+        line: &str,
+    ) -> Result<(), IpError> {
         let told = self.told.as_mut().expect("a node that is told something was told of");
         let devices = &mut told.devices[node.0 as usize];
         let (result, before, after) = world.with_host(node, |now, host| {
@@ -147,7 +152,7 @@ impl Changes {
         }
         touched.sort_unstable();
         for wire in touched {
-            self.wires[wire].settle(world);
+            self.wires[wire].update_carrier(world);
         }
         result.map(drop)
     }
@@ -172,7 +177,7 @@ impl CommandTargets {
 
 impl Wire {
     /// Gives the wire its carrier or takes it away.
-    fn settle(&mut self, world: &mut World) {
+    fn update_carrier(&mut self, world: &mut World) {
         let up = |&(node, port): &(NodeId, Port)| world.host(node).fib().link(port.0).up;
         let works = self.whole && self.ends.iter().all(up);
         if works != std::mem::replace(&mut self.works, works) {

@@ -14,7 +14,7 @@ pub enum Clock {
     Virtual,
     /// The machine's: packets go over devices meanwhile.
     #[cfg(all(feature = "live", target_os = "linux"))]
-    Machine(Box<crate::live::Driver>),
+    WallClock(Box<crate::live::Driver>),
 }
 
 impl Clock {
@@ -33,8 +33,8 @@ impl Clock {
             None => Ok(Self::Virtual),
             #[cfg(all(feature = "live", target_os = "linux"))]
             Some(_) => {
-                let driver = crate::live::Driver::begin(plan, built).map_err(Error::World)?;
-                Ok(Self::Machine(Box::new(driver)))
+                let driver = crate::live::Driver::start(plan, built).map_err(Error::World)?;
+                Ok(Self::WallClock(Box::new(driver)))
             }
             #[cfg(not(all(feature = "live", target_os = "linux")))]
             Some(_) => Err(Error::World("a live run takes Linux and the feature `live`".into())),
@@ -49,7 +49,7 @@ impl Clock {
         match self {
             Self::Virtual => built.world.run_until(at),
             #[cfg(all(feature = "live", target_os = "linux"))]
-            Self::Machine(driver) => {
+            Self::WallClock(driver) => {
                 driver.run_until(&mut built.world, at).map_err(Error::World)?;
             }
         }
@@ -73,7 +73,7 @@ impl Clock {
         match self {
             Self::Virtual => Ok(()),
             #[cfg(all(feature = "live", target_os = "linux"))]
-            Self::Machine(driver) => driver.finish(plan, name, store, files, metrics),
+            Self::WallClock(driver) => driver.finish(plan, name, store, files, metrics),
         }
     }
 }

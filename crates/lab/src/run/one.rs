@@ -108,9 +108,9 @@ impl<'a> Run<'a> {
             Some(store) => capture::begin(&mut built, seen, store, name)?,
             None => Vec::new(),
         };
-        let wanted = options
-            .wanted
-            .map(|wanted| if view { shown::wanted(wanted, plan) } else { wanted.clone() });
+        let wanted = options.wanted.map(|wanted| {
+            if view { shown::with_explained_flows(wanted, plan) } else { wanted.clone() }
+        });
         let eyes = wanted.filter(|wanted| !wanted.is_empty());
         let eyes = eyes.map(|wanted| RunTracer::open(&wanted, plan, &mut built)).transpose()?;
         let clock = Clock::begin(plan, &mut built, options.live)?;
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
             let at = self.next_stop(warmup_end);
             self.run_until(at)?;
             self.change()?;
-            self.look(at);
+            self.update_observers(at);
             if warmup_end == Some(at) {
                 self.sampler.end_warmup(&self.built);
                 self.utilisation.end_warmup(self.seen, &self.built);
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         if let Some(shown) = &mut self.shown {
             shown.before(self.plan, &self.built);
         }
-        self.built.changes.run_due(&mut self.built.world).map_err(Error::World)?;
+        self.built.changes.apply_due(&mut self.built.world).map_err(Error::World)?;
         if let Some(shown) = &mut self.shown {
             shown.after(self.plan, &self.built);
         }
@@ -201,12 +201,12 @@ impl<'a> Run<'a> {
     }
 
     /// Updates the trace, and dumps sockets if that is due.
-    fn look(&mut self, at: Instant) {
+    fn update_observers(&mut self, at: Instant) {
         if let Some(eyes) = &mut self.eyes {
-            eyes.look(&self.built);
+            eyes.sample_queues(&self.built);
         }
         if self.dumps_at.pop_if(|dump| *dump <= at).is_some() {
-            self.dumps.extend(sockets::look(self.plan, &self.built));
+            self.dumps.extend(sockets::list_sockets(self.plan, &self.built));
         }
     }
 
@@ -217,12 +217,12 @@ impl<'a> Run<'a> {
             shown.take(&self.built);
         }
         if self.next.saturating_since(self.told) >= TELL_EVERY {
-            self.tell(self.next);
+            self.report_progress(self.next);
         }
-        workload::check_room(self.plan, &self.built).map_err(Error::World)
+        workload::check_limits(self.plan, &self.built).map_err(Error::World)
     }
 
-    fn tell(&mut self, until: Instant) {
+    fn report_progress(&mut self, until: Instant) {
         let span = until.saturating_since(self.told);
         let share = span.as_nanos() as f64 / self.plan.duration.as_nanos() as f64;
         self.options.progress.advanced(span.as_nanos(), share);
@@ -232,9 +232,9 @@ impl<'a> Run<'a> {
     /// The run is over: returns its results.
     fn finish(mut self) -> Result<RunResult, Error> {
         if self.options.ss_at.contains(&SsAt::End) {
-            self.dumps.extend(sockets::look(self.plan, &self.built));
+            self.dumps.extend(sockets::list_sockets(self.plan, &self.built));
         }
-        self.tell(self.end);
+        self.report_progress(self.end);
         let Self { plan, seen, name, options, built, .. } = self;
         let mut explained = self.eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
         measure::assert_conserved(plan, &built);
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
             writing.explained(&explained)?;
         }
         if let Some(wanted) = options.wanted {
-            explained.retain(|one| shown::is_asked(wanted, &one.flow));
+            explained.retain(|one| shown::is_explained(wanted, &one.flow));
         }
         let recorded = options.wanted.cloned().unwrap_or_default();
         let test = plan.measure.flent.filter(|_| options.store.is_some());

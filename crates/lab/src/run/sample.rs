@@ -147,7 +147,7 @@ impl FlowState {
             for (value, sample) in values.iter_mut().zip(samples) {
                 *value = sample[place];
             }
-            column.extend_known(&values[..samples.len()]);
+            column.extend_present(&values[..samples.len()]);
         }
     }
 }

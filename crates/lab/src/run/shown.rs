@@ -58,7 +58,7 @@ fn ports_of(links: &[LinkPlan], node: usize) -> impl Iterator<Item = (usize, usi
 }
 
 /// The user's requests, and the flows that the viewer explains.
-pub fn wanted(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
+pub fn with_explained_flows(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
     let mut wanted = wanted.clone();
     let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
     wanted.explain.extend(tcp.take(EXPLAINED_MAX).map(|flow| flow.name.clone()));
@@ -66,7 +66,7 @@ pub fn wanted(wanted: &TraceOutputs, plan: &Plan) -> TraceOutputs {
 }
 
 /// Whether the user wants this flow explained.
-pub fn is_asked(wanted: &TraceOutputs, flow: &str) -> bool {
+pub fn is_explained(wanted: &TraceOutputs, flow: &str) -> bool {
     wanted.explain.iter().any(|pattern| names::matches(pattern, flow))
 }
 

@@ -42,7 +42,7 @@ impl core::str::FromStr for SsAt {
 }
 
 /// Looks at every host that has connections.
-pub fn look(plan: &Plan, built: &BuiltWorld) -> Vec<SocketDump> {
+pub fn list_sockets(plan: &Plan, built: &BuiltWorld) -> Vec<SocketDump> {
     let at = built.world.now();
     let mut dumps = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {

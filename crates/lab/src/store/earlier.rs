@@ -50,7 +50,7 @@ impl FileList {
         let path = root.join(LIST);
         let failed = |problem| Error { path: path.clone(), problem };
         let head = format!("{HEAD}{PROGRAM}{program}\n");
-        super::replace(&path, whole(&head, &names).as_bytes())?;
+        super::replace(&path, full_text(&head, &names).as_bytes())?;
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         Ok(Self { path, file, head, names })
     }
@@ -64,13 +64,13 @@ impl FileList {
     }
 
     /// A file that has been removed again.
-    pub fn forget(&mut self, name: &str) {
+    pub fn unlist(&mut self, name: &str) {
         self.names.remove(name);
     }
 
     /// Writes the list anew in order.
     pub fn sort(&mut self) -> Result<(), Error> {
-        super::replace(&self.path, whole(&self.head, &self.names).as_bytes())?;
+        super::replace(&self.path, full_text(&self.head, &self.names).as_bytes())?;
         let failed = |problem| Error { path: self.path.clone(), problem };
         self.file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
         Ok(())
@@ -78,7 +78,7 @@ impl FileList {
 }
 
 /// The text of a list.
-fn whole(head: &str, names: &BTreeSet<String>) -> String {
+fn full_text(head: &str, names: &BTreeSet<String>) -> String {
     let mut text = head.to_owned();
     for name in names {
         text.extend([name, "\n"]);

@@ -38,7 +38,7 @@ pub fn of(path: &Path) -> io::Result<Destination> {
             Ok(Destination::Replaced { target, permissions: Some(known.permissions()) })
         }
         None => {
-            let target = behind_links(path)?;
+            let target = resolve_links(path)?;
             match target.file_name() {
                 Some(_) => Ok(Destination::Replaced { target, permissions: None }),
                 None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this names no file")),
@@ -53,7 +53,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// The path that a symbolic link to nothing leads to.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&path) {

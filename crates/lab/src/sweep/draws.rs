@@ -27,7 +27,7 @@ enum Range {
     /// One of these.
     Choice(Vec<Node>),
     /// Of a distribution, with the bounds between which what is drawn stays.
-    Spread { shape: Shape, least: u64, most: u64, unit: Unit },
+    Distribution { shape: Shape, least: u64, most: u64, unit: Unit },
 }
 
 /// What is drawn.
@@ -215,7 +215,7 @@ fn spread<'a>(
         return Err((&node.at, "\"least\" is above the most that can be drawn".into()));
     }
     let (least, most) = (least.round() as u64, most.min(9e15).round() as u64);
-    Ok(Range::Spread { shape, least, most, unit })
+    Ok(Range::Distribution { shape, least, most, unit })
 }
 
 fn pareto_shape(node: &Node) -> Result<f64, DrawFault<'_>> {
@@ -262,7 +262,7 @@ impl Draw {
             Range::Choice(items) => self.item(&items[index.min(items.len() - 1)]),
             Range::Whole(low, high) => self.whole(if index == 0 { *low } else { *high }),
             Range::Uniform(low, high, unit)
-            | Range::Spread { least: low, most: high, unit, .. } => {
+            | Range::Distribution { least: low, most: high, unit, .. } => {
                 self.amount(if index == 0 { *low } else { *high }, *unit)
             }
         }
@@ -280,7 +280,7 @@ impl Draw {
                 self.whole(low.wrapping_add_unsigned(rng.below(width)))
             }
             Range::Choice(items) => self.item(&items[rng.below(items.len() as u64) as usize]),
-            Range::Spread { shape, least, most, unit } => {
+            Range::Distribution { shape, least, most, unit } => {
                 let value = shape.draw(&mut rng).round().clamp(*least as f64, *most as f64);
                 self.amount(value as u64, *unit)
             }

@@ -33,7 +33,7 @@ impl BridgeTrace {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn begin(path: &Path, devices: [&str; 2], begin: Instant) -> Result<Self, store::Error> {
+    pub fn create(path: &Path, devices: [&str; 2], begin: Instant) -> Result<Self, store::Error> {
         let mut tracks = Tracks::new(store::begin(path)?);
         for (node, device) in (0..).zip(devices) {
             tracks.node(node, device);
@@ -48,32 +48,32 @@ impl BridgeTrace {
 }
 
 impl Watch for BridgeTrace {
-    fn came(&mut self, _: Instant, port: Port, packet: &Packet) {
-        self.marks.came(port.0.into(), packet);
+    fn on_arrival(&mut self, _: Instant, port: Port, packet: &Packet) {
+        self.marks.on_arrival(port.0.into(), packet);
     }
 
-    fn sent(&mut self, now: Instant, port: Port, packet: &Packet) {
+    fn on_departure(&mut self, now: Instant, port: Port, packet: &Packet) {
         let (at, queue) = (self.since(now), usize::from(port.0));
         let waited = now.saturating_since(packet.meta.enqueued_at);
-        self.tracks.left_queue(at, queue, waited.as_nanos());
-        let came_marked = self.marks.left(port.0.into(), packet);
+        self.tracks.on_dequeue(at, queue, waited.as_nanos());
+        let came_marked = self.marks.on_departure(port.0.into(), packet);
         if packet.network.ecn() == Ecn::Ce && !came_marked {
             self.tracks.marked(at, queue, packet);
         }
     }
 
-    fn dropped(&mut self, now: Instant, port: Port, reason: Reason, packet: &Packet) {
-        self.marks.left(port.0.into(), packet);
+    fn on_drop(&mut self, now: Instant, port: Port, reason: Reason, packet: &Packet) {
+        self.marks.on_departure(port.0.into(), packet);
         let (at, queue) = (self.since(now), usize::from(port.0));
         self.tracks.dropped(at, port.0.into(), Some(queue), reason, packet);
     }
 
-    fn stands(&mut self, now: Instant, port: Port, backlog: Backlog, root: &Sched) {
+    fn on_backlog(&mut self, now: Instant, port: Port, backlog: Backlog, root: &Sched) {
         let queue = usize::from(port.0);
         // That it is empty is told at once: nothing may come for long.
         if now >= self.look[queue] || backlog.packets == 0 {
             self.look[queue] = now + STEP;
-            self.tracks.queue_stands(self.since(now), queue, backlog, root);
+            self.tracks.on_backlog(self.since(now), queue, backlog, root);
         }
     }
 

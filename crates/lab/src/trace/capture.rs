@@ -30,7 +30,7 @@ impl CaptureTrace {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn begin(path: &Path, capture: &str, qdisc: &str, begin: Instant) -> Result<Self, Error> {
+    pub fn create(path: &Path, capture: &str, qdisc: &str, begin: Instant) -> Result<Self, Error> {
         let mut tracks = Tracks::new(store::begin(path)?);
         tracks.node(NODE, capture);
         tracks.queue(QUEUE, NODE, qdisc);
@@ -38,24 +38,24 @@ impl CaptureTrace {
     }
 
     /// A packet has left the queue, or was dropped.
-    pub fn left(&mut self, fate: &PacketOutcome<'_>) {
+    pub fn on_departure(&mut self, fate: &PacketOutcome<'_>) {
         let at = self.since(fate.at);
         if let Some(reason) = fate.reason {
             return self.tracks.dropped(at, NODE, Some(QUEUE), reason, fate.packet);
         }
         let waited = fate.at.saturating_since(fate.came);
-        self.tracks.left_queue(at, QUEUE, waited.as_nanos());
+        self.tracks.on_dequeue(at, QUEUE, waited.as_nanos());
         if fate.marked {
             self.tracks.marked(at, QUEUE, fate.packet);
         }
     }
 
     /// What waits in the queue now.
-    pub fn stands(&mut self, now: Instant, backlog: Backlog, root: &Sched) {
+    pub fn on_backlog(&mut self, now: Instant, backlog: Backlog, root: &Sched) {
         self.last = now;
         if now >= self.look {
             self.look = now + STEP;
-            self.tracks.queue_stands(self.since(now), QUEUE, backlog, root);
+            self.tracks.on_backlog(self.since(now), QUEUE, backlog, root);
         }
     }
 

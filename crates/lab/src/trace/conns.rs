@@ -79,7 +79,7 @@ impl Conn {
         Some(Segment { seq, len: packet.body.len, ack, flags: tcp.flags })
     }
 
-    fn learn(&mut self, tcp: &Tcp, sent: bool) {
+    fn note_first_numbers(&mut self, tcp: &Tcp, sent: bool) {
         let first = if tcp.flags.contains(TcpFlags::SYN) { tcp.seq + 1 } else { tcp.seq };
         let place = if sent { &mut self.first_sent } else { &mut self.first_received };
         place.get_or_insert(first);
@@ -135,7 +135,7 @@ impl Conns {
         let index = known.unwrap_or_else(|| self.add(node, local, remote));
         let conn = &mut self.all[index];
         conn.opened |= opens && sent;
-        conn.learn(tcp, sent);
+        conn.note_first_numbers(tcp, sent);
         Some(index)
     }
 

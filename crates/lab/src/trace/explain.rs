@@ -57,7 +57,7 @@ impl Story {
     }
 
     /// Something happened to `conn`.
-    pub fn tell(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
+    pub fn on_event(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
         if at > self.held.0 || matches!(seen, TraceItem::Received(_)) {
             self.release();
         }

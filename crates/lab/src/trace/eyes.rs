@@ -103,7 +103,7 @@ impl RunTracer {
         let begin = |path: &PathBuf| store::begin(path).map(Tracks::new);
         let mut tracks = wanted.perfetto.as_ref().map(begin).transpose()?;
         let qlog = wanted.qlog.as_ref().map(|path| Store::create(path)).transpose()?;
-        let mut links = ways(plan, built);
+        let mut links = link_directions(plan, built);
         let mut queues = HashMap::new();
         for (index, node) in plan.nodes.iter().enumerate() {
             if let Some(tracks) = &mut tracks {
@@ -170,7 +170,7 @@ impl RunTracer {
     }
 
     /// Looks at the queues, if it is time.
-    pub fn look(&mut self, built: &BuiltWorld) {
+    pub fn sample_queues(&mut self, built: &BuiltWorld) {
         let now = built.world.now();
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
@@ -178,7 +178,7 @@ impl RunTracer {
         let Some(tracks) = &mut inner.tracks else { return };
         for (queue, place) in built.ports.iter().enumerate() {
             let port = built.world.host(place.node).port(place.port);
-            tracks.queue_stands(now, queue, port.backlog(), port.qdisc());
+            tracks.on_backlog(now, queue, port.backlog(), port.qdisc());
         }
     }
 
@@ -208,19 +208,19 @@ impl Observer for TracerState {
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         let Some(&LinkDirection { near, queue, .. }) = self.links.get(&link) else { return };
         if self.tracks.is_some() {
-            self.left_node(now, near, queue, packet);
+            self.on_departure(now, near, queue, packet);
         }
         if packet.network.src().is_some_and(|src| self.addresses.contains(&(near, src))) {
-            self.seen(now, near, TraceItem::Sent(packet));
+            self.on_item(now, near, TraceItem::Sent(packet));
         }
     }
 
     fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         let Some(&LinkDirection { far, .. }) = self.links.get(&link) else { return };
         if packet.network.dst().is_some_and(|dst| self.addresses.contains(&(far, dst))) {
-            self.seen(now, far, TraceItem::Received(packet));
+            self.on_item(now, far, TraceItem::Received(packet));
         } else {
-            self.marked.came(far, packet);
+            self.marked.on_arrival(far, packet);
         }
     }
 
@@ -237,18 +237,18 @@ impl Observer for TracerState {
             },
         };
         if let DropPlace::Node(node) = place {
-            self.marked.left(node.0, packet);
+            self.marked.on_departure(node.0, packet);
         }
         tracks.dropped(now, node, queue, reason, packet);
     }
 
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
-        self.seen(now, node.0, TraceItem::Event(event));
+        self.on_item(now, node.0, TraceItem::Event(event));
     }
 }
 
 impl TracerState {
-    fn seen(&mut self, now: Instant, node: u32, seen: TraceItem<'_>) {
+    fn on_item(&mut self, now: Instant, node: u32, seen: TraceItem<'_>) {
         let Some(index) = self.conns.of(node, seen) else { return };
         let conn = self.conns.get(index);
         if self.flows.len() <= index {
@@ -257,25 +257,25 @@ impl TracerState {
         let flow = self.flows[index];
         if let Some(tracks) = &mut self.tracks {
             let name = flow.map_or("tcp", |flow| &self.known.names[flow]);
-            tracks.seen(now, index, conn, name, seen);
+            tracks.on_item(now, index, conn, name, seen);
         }
         let Some(flow) = flow else { return };
         if let Some(traces) = &mut self.qlog {
-            traces.entry(index).or_default().seen(now, conn, seen);
+            traces.entry(index).or_default().on_item(now, conn, seen);
         }
         if self.explain.get(flow).copied().unwrap_or(false) {
             let packets = self.packets;
             let story = self.stories.entry(index).or_insert_with(|| Story::new(packets));
-            story.tell(now, conn, seen);
+            story.on_event(now, conn, seen);
         }
     }
 
     /// A packet has left a node: by which queue, after how long, and whether it was marked there.
-    fn left_node(&mut self, now: Instant, node: u32, queue: Option<usize>, packet: &Packet) {
-        let came_marked = self.marked.left(node, packet);
+    fn on_departure(&mut self, now: Instant, node: u32, queue: Option<usize>, packet: &Packet) {
+        let came_marked = self.marked.on_departure(node, packet);
         let (Some(queue), Some(tracks)) = (queue, &mut self.tracks) else { return };
         let waited = now.saturating_since(packet.meta.enqueued_at);
-        tracks.left_queue(now, queue, waited.as_nanos());
+        tracks.on_dequeue(now, queue, waited.as_nanos());
         if packet.network.ecn() == Ecn::Ce && !came_marked {
             tracks.marked(now, queue, packet);
         }
@@ -392,7 +392,7 @@ pub fn check(wanted: &TraceOutputs, plan: &Plan) -> Result<(), Error> {
 }
 
 /// Both directions of every link.
-fn ways(plan: &Plan, built: &BuiltWorld) -> HashMap<LinkId, LinkDirection> {
+fn link_directions(plan: &Plan, built: &BuiltWorld) -> HashMap<LinkId, LinkDirection> {
     let mut ways = HashMap::new();
     for (_, &[a, b]) in plan.links.iter().zip(&built.ends) {
         for ((node, port), (far, _)) in [(a, b), (b, a)] {

@@ -25,7 +25,7 @@ pub enum HostEvent<'a> {
 }
 
 impl<'a> HostEvent<'a> {
-    fn seen(self) -> TraceItem<'a> {
+    fn into_item(self) -> TraceItem<'a> {
         match self {
             Self::Sent(packet) => TraceItem::Sent(packet),
             Self::Received(packet) => TraceItem::Received(packet),
@@ -49,8 +49,8 @@ pub fn trace<'a, W: Write>(
     let mut end = Instant::ZERO;
     for (at, moment) in moments {
         end = at;
-        if let Some(index) = conns.of(0, moment.seen()) {
-            tracks.seen(at, index, conns.get(index), "tcp", moment.seen());
+        if let Some(index) = conns.of(0, moment.into_item()) {
+            tracks.on_item(at, index, conns.get(index), "tcp", moment.into_item());
         }
     }
     tracks.finish(end)
@@ -63,9 +63,9 @@ pub fn explain<'a>(moments: impl Iterator<Item = (Instant, HostEvent<'a>)>) -> S
     let mut end = Instant::ZERO;
     for (at, moment) in moments {
         end = at;
-        if let Some(index) = conns.of(0, moment.seen()) {
+        if let Some(index) = conns.of(0, moment.into_item()) {
             let story = stories.entry(index).or_insert_with(|| Story::new(true));
-            story.tell(at, conns.get(index), moment.seen());
+            story.on_event(at, conns.get(index), moment.into_item());
         }
     }
     let mut out = String::new();

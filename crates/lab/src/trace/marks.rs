@@ -13,14 +13,14 @@ pub struct Marks {
 
 impl Marks {
     /// A packet came to a place.
-    pub fn came(&mut self, place: u32, packet: &Packet) {
+    pub fn on_arrival(&mut self, place: u32, packet: &Packet) {
         if packet.network.ecn() == Ecn::Ce {
             *self.came.entry((place, name(packet))).or_default() += 1;
         }
     }
 
     /// A packet has left a place, or was dropped there: whether it had come with CE.
-    pub fn left(&mut self, place: u32, packet: &Packet) -> bool {
+    pub fn on_departure(&mut self, place: u32, packet: &Packet) -> bool {
         if packet.network.ecn() != Ecn::Ce {
             return false;
         }

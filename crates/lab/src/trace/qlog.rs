@@ -36,7 +36,7 @@ const PACKET_TYPE: &str = "1RTT";
 
 impl Trace {
     /// Something happened to the connection.
-    pub fn seen(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
+    pub fn on_item(&mut self, at: Instant, conn: &Conn, seen: TraceItem<'_>) {
         match seen {
             TraceItem::Sent(packet) => self.packet_sent(at, conn, packet),
             TraceItem::Received(packet) => self.packet_received(at, conn, packet),
@@ -66,7 +66,7 @@ impl Trace {
             frames.push(stream(segment.seq, segment.len));
         }
         if let Some(ack) = segment.ack {
-            frames.push(json!({ "frame_type": "ack", "acked_ranges": self.taken(ack) }));
+            frames.push(json!({ "frame_type": "ack", "acked_ranges": self.acked_numbers(ack) }));
         }
         self.push(at, "transport:packet_sent", &packet_data(self.sent, packet, &frames));
     }
@@ -117,7 +117,7 @@ impl Trace {
     }
 
     /// The numbers of the packets that have come and that an ACK of ours covers.
-    fn taken(&mut self, ack: i64) -> Vec<[u64; 2]> {
+    fn acked_numbers(&mut self, ack: i64) -> Vec<[u64; 2]> {
         let mut numbers = Vec::new();
         while let Some(first) = self.arrived.first_entry()
             && *first.key() <= ack

@@ -48,7 +48,7 @@ impl Shares {
     pub fn event(&mut self, at: Instant, event: &EventKind) {
         let mss = self.stands.map_or(1, |(_, probe)| probe.mss.max(1));
         match *event {
-            EventKind::Probe(probe) => self.stands_at(at, probe),
+            EventKind::Probe(probe) => self.on_probe(at, probe),
             EventKind::Retransmit { seq, end_seq, .. } => {
                 self.resent_segments += u64::from(end_seq.bytes_since(seq).div_ceil(mss));
             }
@@ -71,7 +71,7 @@ impl Shares {
         }
     }
 
-    fn stands_at(&mut self, at: Instant, probe: Probe) {
+    fn on_probe(&mut self, at: Instant, probe: Probe) {
         self.begun.get_or_insert(at);
         self.count_until(at);
         self.stands = Some((at, probe));

@@ -138,7 +138,7 @@ impl<W: Write> Tracks<W> {
     }
 
     /// A packet or an event of a connection, which is called `name`.
-    pub fn seen(
+    pub fn on_item(
         &mut self,
         at: Instant,
         index: usize,
@@ -185,14 +185,14 @@ impl<W: Write> Tracks<W> {
     }
 
     /// A packet left a queue after this time in it.
-    pub fn left_queue(&mut self, at: Instant, queue: usize, waited_ns: u64) {
+    pub fn on_dequeue(&mut self, at: Instant, queue: usize, waited_ns: u64) {
         if let Some(tracks) = self.queues.get_mut(&queue) {
             tracks.delay.set(&mut self.writer, at, (waited_ns / 1_000) as i64);
         }
     }
 
     /// How long a queue is, and what its CAKE does.
-    pub fn queue_stands(&mut self, at: Instant, queue: usize, backlog: Backlog, root: &Sched) {
+    pub fn on_backlog(&mut self, at: Instant, queue: usize, backlog: Backlog, root: &Sched) {
         let writer = &mut self.writer;
         let Some(tracks) = self.queues.get_mut(&queue) else { return };
         tracks.packets.set(writer, at, i64::from(backlog.packets));
@@ -203,7 +203,7 @@ impl<W: Write> Tracks<W> {
         });
         let mut first = 0;
         for cake in cakes {
-            first += tracks.cake_stands(writer, at, first, cake);
+            first += tracks.on_cake(writer, at, first, cake);
         }
     }
 
@@ -247,7 +247,7 @@ fn slices<W: Write>(writer: &mut Writer<W>, parent: Track, name: &str, rank: i32
 
 impl QueueTracks {
     /// The tins of one CAKE, from number `first` on; how many they are.
-    fn cake_stands<W: Write>(
+    fn on_cake<W: Write>(
         &mut self,
         writer: &mut Writer<W>,
         at: Instant,

@@ -8,7 +8,7 @@ mod busy;
 mod compare;
 
 use super::{Divergence, Error, Scenario, Verdict};
-use busy::{LateTimer, dumps_of_classes, served_late};
+use busy::{LateTimer, dumps_of_classes, late_by_failed_call};
 use compare::{KnownRandomness, compare};
 use datapath::packet::{Frame, Packet};
 use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats, Roots};
@@ -170,7 +170,7 @@ fn attempt(
         *compared = 0;
         let known = KnownRandomness { fixed, keyed: hash_key(line)?.is_some() };
         let found = compare(inputs, &run, variant, known, compared)?;
-        match found.as_ref().and_then(|divergence| served_late(line, variant, divergence)) {
+        match found.as_ref().and_then(|divergence| late_by_failed_call(line, variant, divergence)) {
             Some(one) if !late.contains(&one) => late.push(one),
             _ => return Ok((found, run.overflowed)),
         }

@@ -47,7 +47,7 @@ impl Pools {
 
 /// Puts a tag (TPID, TCI) back into the Ethernet frame at [`HEADROOM`] of `memory`. The frame begins
 /// at 0 then.
-pub fn put_tag(memory: &mut [u8], (tpid, tci): (u16, u16)) {
+pub fn insert_tag(memory: &mut [u8], (tpid, tci): (u16, u16)) {
     const ADDRESSES: usize = 12;
     memory.copy_within(HEADROOM..HEADROOM + ADDRESSES, 0);
     memory[ADDRESSES..ADDRESSES + 2].copy_from_slice(&tpid.to_be_bytes());
@@ -130,7 +130,7 @@ pub(super) mod tests {
         let frame = tcp_frame(10);
         let mut memory = vec![0; HEADROOM];
         memory.extend(&frame);
-        put_tag(&mut memory, (0x8100, 7));
+        insert_tag(&mut memory, (0x8100, 7));
         assert_eq!(memory[..12], frame[..12]);
         assert_eq!(memory[12..16], [0x81, 0, 0, 7]);
         assert_eq!(memory[16..], frame[12..]);

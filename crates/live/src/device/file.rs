@@ -37,7 +37,7 @@ fn id(file: &Metadata) -> FileId {
 }
 
 /// What is written to a file that is there stands in place of what was in it, unless that is `input`.
-fn output_beside(input: FileId, path: &Path) -> io::Result<File> {
+fn output_replacing(input: FileId, path: &Path) -> io::Result<File> {
     let output = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let metadata = output.metadata()?;
     if id(&metadata) == input {
@@ -60,7 +60,7 @@ impl CaptureFile {
         let input_id = id(&file.metadata()?);
         let mut reader = Reader::new(BufReader::new(file)).map_err(broken)?;
         let first = reader.next_record().map_err(broken)?;
-        let file = output_beside(input_id, output)?;
+        let file = output_replacing(input_id, output)?;
         let files = [input_id, id(&file.metadata()?)];
         let mut writer = Writer::new(BufWriter::new(file))?;
         let name = input.display().to_string();
@@ -78,7 +78,7 @@ impl CaptureFile {
             outbox: Outbox::complete(),
             lost: RejectedFrames::default(),
         };
-        device.put_next(first, now);
+        device.load_next(first, now);
         Ok(device)
     }
 
@@ -89,11 +89,11 @@ impl CaptureFile {
 
     fn read_next(&mut self, now: Instant) -> io::Result<()> {
         let record = self.reader.next_record().map_err(broken)?;
-        self.put_next(record, now);
+        self.load_next(record, now);
         Ok(())
     }
 
-    fn put_next(&mut self, record: Option<Record>, now: Instant) {
+    fn load_next(&mut self, record: Option<Record>, now: Instant) {
         self.next = record.map(|record| {
             let (_, last) = self.origin.unwrap_or((0, now));
             let at = match record.nanos {
@@ -121,7 +121,7 @@ impl CaptureFile {
         true
     }
 
-    pub(super) fn comes_at(&self) -> Option<Instant> {
+    pub(super) fn next_arrival(&self) -> Option<Instant> {
         self.next.as_ref().map(|(at, _)| *at)
     }
 
@@ -137,7 +137,7 @@ impl CaptureFile {
         self.outbox.clear();
     }
 
-    pub(super) fn lost(&mut self) -> RejectedFrames {
+    pub(super) fn rejected(&mut self) -> RejectedFrames {
         self.lost
     }
 
@@ -148,13 +148,13 @@ impl CaptureFile {
         packets: &mut Vec<Packet>,
     ) -> io::Result<()> {
         while let Some((_, record)) = self.next.take_if(|(at, _)| *at <= now) {
-            self.take_in(&record, pools, packets);
+            self.receive_frame(&record, pools, packets);
             self.read_next(now)?;
         }
         Ok(())
     }
 
-    fn take_in(&mut self, record: &Record, pools: &mut Pools, packets: &mut Vec<Packet>) {
+    fn receive_frame(&mut self, record: &Record, pools: &mut Pools, packets: &mut Vec<Packet>) {
         let ethernet = self.reader.interfaces()[record.interface].link_type == LinkType::ETHERNET;
         let whole = record.bytes.len() as u64 == u64::from(record.original_len);
         if !ethernet || !whole {

@@ -170,9 +170,9 @@ impl Device {
     }
 
     /// When something will come that nobody tells of; `None` if that is not known.
-    pub fn comes_at(&self) -> Option<Instant> {
+    pub fn next_arrival(&self) -> Option<Instant> {
         match self {
-            Self::File(device) => device.comes_at(),
+            Self::File(device) => device.next_arrival(),
             Self::Packet(_) | Self::Xdp(_) | Self::Tun(_) => None,
         }
     }
@@ -184,7 +184,7 @@ impl Device {
 
     /// Nothing will ever come again.
     pub fn has_ended(&self) -> bool {
-        matches!(self, Self::File(device) if device.comes_at().is_none())
+        matches!(self, Self::File(device) if device.next_arrival().is_none())
     }
 
     /// Puts a packet into the device's ring, which has [`RING`] places.
@@ -224,7 +224,7 @@ impl Device {
     }
 
     /// What came and was lost so far.
-    pub fn lost(&mut self) -> RejectedFrames {
-        each!(self, device => device.lost())
+    pub fn rejected(&mut self) -> RejectedFrames {
+        each!(self, device => device.rejected())
     }
 }

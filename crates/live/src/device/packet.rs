@@ -4,7 +4,7 @@
 //! call and is copied out of, because packets wait in queues for longer than its blocks may be kept; and a block
 //! that is not full comes up to a millisecond late. So it is what one asks for (`ring:NAME`), not the default.
 
-use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
+use super::arrival::{HEADROOM, LONGEST, Pools, insert_tag, parse};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, FlushResult, RejectedFrames};
@@ -179,11 +179,11 @@ impl PacketSocket {
         self.outbox.clear();
     }
 
-    pub(super) fn lost(&mut self) -> RejectedFrames {
+    pub(super) fn rejected(&mut self) -> RejectedFrames {
         self.lost.missed += sys::socket_drops(self.socket.as_fd());
         let mut lost = self.lost;
         for other in self.fan.iter_mut().flat_map(|fan| &mut fan.others) {
-            lost += other.lost();
+            lost += other.rejected();
         }
         lost
     }
@@ -213,7 +213,7 @@ impl PacketSocket {
         }
         let mut landed = std::mem::take(&mut self.landed);
         for (index, frame) in landed.drain(..).enumerate() {
-            self.take_in(index, frame, pools, packets);
+            self.receive_slot(index, frame, pools, packets);
         }
         self.landed = landed;
         Ok(())
@@ -259,7 +259,7 @@ impl PacketSocket {
     }
 
     /// Makes a packet of what has landed in slot `index`, and puts a free frame there.
-    fn take_in(
+    fn receive_slot(
         &mut self,
         index: usize,
         landed: FrameInfo,
@@ -340,7 +340,7 @@ fn finish(
 ) -> Option<Packet> {
     let mut offset = HEADROOM;
     if let Some(tag) = vlan.filter(|_| hardware == libc::ARPHRD_ETHER && end >= HEADROOM + 14) {
-        put_tag(frame.memory(), tag);
+        insert_tag(frame.memory(), tag);
         offset = 0;
     }
     if let Some(partial) = &mut vnet.partial {

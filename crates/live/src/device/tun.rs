@@ -149,7 +149,7 @@ impl Tun {
         self.queues.iter_mut().for_each(|queue| queue.outbox.clear());
     }
 
-    pub(super) fn lost(&mut self) -> RejectedFrames {
+    pub(super) fn rejected(&mut self) -> RejectedFrames {
         self.lost
     }
 
@@ -184,7 +184,7 @@ impl Tun {
                 IoSliceMut::new(&mut self.end),
             ];
             match sys::read_vectored(&self.queues[queue].file, places) {
-                Ok(len) => self.take_in(frame, vnet, len, pools, packets),
+                Ok(len) => self.receive_frame(frame, vnet, len, pools, packets),
                 Err(error) => {
                     self.slot = Some(frame);
                     match error.kind() {
@@ -198,7 +198,7 @@ impl Tun {
         Ok(())
     }
 
-    fn take_in(
+    fn receive_frame(
         &mut self,
         frame: FrameMut,
         vnet: VnetBytes,

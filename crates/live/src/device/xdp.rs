@@ -165,8 +165,8 @@ impl XdpDevice {
         self.written_off = self.queues[0].in_flight();
     }
 
-    pub(super) fn lost(&mut self) -> RejectedFrames {
-        self.lost.missed = self.queues.iter().map(XdpQueue::missed).sum();
+    pub(super) fn rejected(&mut self) -> RejectedFrames {
+        self.lost.missed = self.queues.iter().map(XdpQueue::missed_frames).sum();
         self.lost
     }
 

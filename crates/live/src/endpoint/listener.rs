@@ -41,7 +41,7 @@ impl TcpListener {
         set: impl FnOnce(&mut TcpConfig),
     ) -> io::Result<Self> {
         // Outside of the lock: what is not ours may panic, or ask the stack something.
-        let mut config = stack.look(Host::tcp_defaults);
+        let mut config = stack.with_host(Host::tcp_defaults);
         set(&mut config);
         let (id, local) = stack.shared.call(|state, now| {
             state.check()?;
@@ -80,7 +80,7 @@ impl TcpListener {
                 state.check()?;
                 let accepted = state.host.tcp_accept(self.id).map_err(call_failed)?;
                 if accepted.is_none() {
-                    state.wait(self.id, WaitFor::Reading, cx.waker());
+                    state.wait(self.id, WaitFor::Readable, cx.waker());
                 }
                 Ok::<_, io::Error>(accepted)
             });
@@ -94,8 +94,8 @@ impl TcpListener {
 
     /// A waker that was given to [`poll_accept`](Self::poll_accept) waits no more: whoever gives up, and will
     /// not poll again, says so.
-    pub fn forget(&self, waker: &Waker) {
-        self.stack.shared.forget(self.id, waker);
+    pub fn cancel_wait(&self, waker: &Waker) {
+        self.stack.shared.cancel_wait(self.id, waker);
     }
 
     /// Waits for the next connection.

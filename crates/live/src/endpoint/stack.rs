@@ -126,7 +126,7 @@ impl Stack {
         };
         let now = sys::now();
         state.host.grant(now, PORT, RING as u32);
-        state.turn(now);
+        state.pump(now);
         let shared = Arc::new(Shared { state: Mutex::new(state) });
         let epoll = Epoll::new()?;
         epoll.add(fd.as_fd(), DEVICE, Epoll::READ)?;
@@ -154,7 +154,7 @@ impl Stack {
     }
 
     /// Lends the host out, to look at. Other calls of the stack wait meanwhile, and one from within `look` for ever.
-    pub fn look<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
+    pub fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
         let state = self.shared.lock();
         // A look changes nothing: the stack goes on, whatever becomes of the one who looks.
         let seen = catch_unwind(AssertUnwindSafe(|| look(&state.host)));
@@ -177,7 +177,7 @@ impl Stack {
         use datapath::tcp::state::State as Tcp;
         let over = std::time::Instant::now() + longest;
         let is_open = |state| !matches!(state, Tcp::Close | Tcp::TimeWait | Tcp::Listen);
-        while self.look(|host| host.tcp_sockets().any(|(.., state)| is_open(state))) {
+        while self.with_host(|host| host.tcp_sockets().any(|(.., state)| is_open(state))) {
             if std::time::Instant::now() >= over {
                 return false;
             }
@@ -249,8 +249,8 @@ impl Shared {
     }
 
     /// `waker` waits for `socket` no more.
-    pub(super) fn forget(&self, socket: SocketId, waker: &Waker) {
-        let gone = self.lock().waiters.forget(socket, waker);
+    pub(super) fn cancel_wait(&self, socket: SocketId, waker: &Waker) {
+        let gone = self.lock().waiters.cancel(socket, waker);
         drop(gone);
     }
 
@@ -261,7 +261,7 @@ impl Shared {
         let now = sys::now();
         let result = act(&mut state, now);
         if state.broken.is_none() {
-            state.turn(now);
+            state.pump(now);
         }
         let wake = std::mem::take(&mut state.wake);
         drop(state);
@@ -294,7 +294,7 @@ impl State {
 
     /// Polls and sends until there is nothing more to do at `now`, and has the timer wake the thread when
     /// there is.
-    fn turn(&mut self, now: Instant) {
+    fn pump(&mut self, now: Instant) {
         let wanted = loop {
             let idle = self.poll(now);
             if !self.flush(now) {
@@ -353,7 +353,7 @@ impl State {
     }
 
     /// Takes a batch of what has arrived; false if that was all.
-    fn take_in(&mut self, now: Instant) -> bool {
+    fn receive_batch(&mut self, now: Instant) -> bool {
         let mut packets = std::mem::take(&mut self.packets);
         let received = self.device.receive(now, &mut self.pools, &mut packets);
         let more = packets.len() == RING;
@@ -402,8 +402,8 @@ fn wait_for_device(shared: &Shared, epoll: Epoll, _held: &(OwnedFd, OwnedFd, Uni
         }
         for _ in 0..if readable { BATCHES } else { 1 } {
             let now = sys::now();
-            let more = readable && state.take_in(now);
-            state.turn(now);
+            let more = readable && state.receive_batch(now);
+            state.pump(now);
             if !more {
                 break;
             }

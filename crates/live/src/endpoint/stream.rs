@@ -43,7 +43,7 @@ impl TcpStream {
         peer: SocketAddr,
         set: impl FnOnce(&mut TcpConfig),
     ) -> io::Result<Self> {
-        let stream = Self::begin_connect(stack, peer, set)?;
+        let stream = Self::start_connect(stack, peer, set)?;
         wait(|cx| stream.poll_connected(cx))?;
         Ok(stream)
     }
@@ -53,7 +53,7 @@ impl TcpStream {
     /// # Errors
     /// As of `connect(2)`, and `ETIMEDOUT`.
     pub fn connect_for(stack: &Stack, peer: SocketAddr, longest: Duration) -> io::Result<Self> {
-        let stream = Self::begin_connect(stack, peer, |_| {})?;
+        let stream = Self::start_connect(stack, peer, |_| {})?;
         wait_for(longest, |cx| stream.poll_connected(cx))
             .unwrap_or_else(|| Err(errno(libc::ETIMEDOUT)))?;
         Ok(stream)
@@ -63,7 +63,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// No route, or no port is free.
-    pub fn begin_connect(
+    pub fn start_connect(
         stack: &Stack,
         peer: SocketAddr,
         set: impl FnOnce(&mut TcpConfig),
@@ -73,7 +73,7 @@ impl TcpStream {
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         // Outside of the lock: what is not ours may panic, or ask the stack something.
-        let mut config = stack.look(Host::tcp_defaults);
+        let mut config = stack.with_host(Host::tcp_defaults);
         set(&mut config);
         let connected = stack.shared.call(|state, now| {
             state.check()?;
@@ -88,7 +88,7 @@ impl TcpStream {
         Self::of(stack.clone(), connected?)
     }
 
-    /// Whether a connection that was [begun](Self::begin_connect) is there within so long.
+    /// Whether a connection that was [begun](Self::start_connect) is there within so long.
     ///
     /// # Errors
     /// As of `connect(2)`.
@@ -100,7 +100,7 @@ impl TcpStream {
     /// A connection that the host has.
     pub(super) fn of(stack: Stack, id: SocketId) -> io::Result<Self> {
         let ends =
-            stack.look(|host| host.tcp_connection(id).map(|tcp| (tcp.local(), tcp.remote())));
+            stack.with_host(|host| host.tcp_connection(id).map(|tcp| (tcp.local(), tcp.remote())));
         let (local, peer) = ends.ok_or_else(|| errno(libc::ECONNRESET))?;
         Ok(Self { stack, id, local, peer })
     }
@@ -116,7 +116,7 @@ impl TcpStream {
             return Poll::Ready(Err(errno(libc::ECONNRESET)));
         };
         if matches!(tcp.state(), Tcp::SynSent) {
-            state.wait(self.id, WaitFor::Writing, cx.waker());
+            state.wait(self.id, WaitFor::Writable, cx.waker());
             return Poll::Pending;
         }
         Poll::Ready(take_error(&mut state.host, self.id).map_or(Ok(()), Err))
@@ -133,7 +133,7 @@ impl TcpStream {
                 TcpRead::Data(len) => Poll::Ready(Ok(len as usize)),
                 TcpRead::Eof => Poll::Ready(Ok(0)),
                 TcpRead::WouldBlock => {
-                    state.wait(self.id, WaitFor::Reading, cx.waker());
+                    state.wait(self.id, WaitFor::Readable, cx.waker());
                     Poll::Pending
                 }
                 TcpRead::Reset => {
@@ -190,14 +190,14 @@ impl TcpStream {
             if last.is_none() {
                 return Poll::Ready(Ok(0));
             }
-            state.wait(self.id, WaitFor::Writing, cx.waker());
+            state.wait(self.id, WaitFor::Writable, cx.waker());
             Poll::Pending
         })
     }
 
     /// A waker that was given to a `poll_…` waits no more: whoever gives up, and will not poll again, says so.
-    pub fn forget(&self, waker: &Waker) {
-        self.shared().forget(self.id, waker);
+    pub fn cancel_wait(&self, waker: &Waker) {
+        self.shared().cancel_wait(self.id, waker);
     }
 
     /// Reads into `memory`, and waits until there is something.
@@ -333,12 +333,13 @@ impl TcpStream {
     /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`);
     /// `ECONNRESET` as often as it is asked for once the connection is gone.
     pub fn take_error(&self) -> Option<io::Error> {
-        told(self.shared().lock().host.tcp_take_any_error(self.id))
+        io_error(self.shared().lock().host.tcp_take_any_error(self.id))
     }
 
     /// Bytes that were written and are not acknowledged (`SIOCOUTQ`).
     pub fn unacknowledged(&self) -> u32 {
-        self.stack.look(|host| host.tcp_connection(self.id).map_or(0, Connection::unacked_bytes))
+        self.stack
+            .with_host(|host| host.tcp_connection(self.id).map_or(0, Connection::unacked_bytes))
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -431,11 +432,11 @@ pub(super) fn call_failed(error: SocketError) -> io::Error {
 
 /// What ended a connection, once. What ICMP has told and did not end it stays (`sk_err_soft`).
 fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
-    told(host.tcp_take_error(id))
+    io_error(host.tcp_take_error(id))
 }
 
 /// That there is no such connection is an error as well.
-fn told(taken: Result<Option<Failure>, SocketError>) -> Option<io::Error> {
+fn io_error(taken: Result<Option<Failure>, SocketError>) -> Option<io::Error> {
     match taken {
         Ok(error) => error.map(failed),
         Err(error) => Some(call_failed(error)),
@@ -468,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_gone_is_an_error_and_no_silence() {
-        let kind = |taken| told(taken).map(|error| error.kind());
+        let kind = |taken| io_error(taken).map(|error| error.kind());
         assert_eq!(kind(Ok(None)), None);
         assert_eq!(kind(Ok(Some(Failure::TimedOut))), Some(io::ErrorKind::TimedOut));
         assert_eq!(kind(Err(SocketError::BadSocket)), Some(io::ErrorKind::ConnectionReset));

@@ -25,9 +25,9 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitFor {
     /// Something to read or to accept.
-    Reading,
+    Readable,
     /// Room to write, or the end of a handshake.
-    Writing,
+    Writable,
 }
 
 impl Waiters {
@@ -39,8 +39,8 @@ impl Waiters {
         }
         let waiting = &mut self.of[index];
         let list = match what {
-            WaitFor::Reading => &mut waiting.readers,
-            WaitFor::Writing => &mut waiting.writers,
+            WaitFor::Readable => &mut waiting.readers,
+            WaitFor::Writable => &mut waiting.writers,
         };
         if !list.iter().any(|known| known.will_wake(waker)) {
             list.push(waker.clone());
@@ -63,7 +63,7 @@ impl Waiters {
     /// `waker` waits for `socket` no more. What it was known by is given back, to be dropped once the lock is free: a
     /// task may go with it, and all that it has.
     #[must_use]
-    pub fn forget(&mut self, socket: SocketId, waker: &Waker) -> Vec<Waker> {
+    pub fn cancel(&mut self, socket: SocketId, waker: &Waker) -> Vec<Waker> {
         let Some(waiting) = self.of.get_mut(socket.index()) else { return Vec::new() };
         let mut gone: Vec<Waker> = Vec::new();
         for list in [&mut waiting.readers, &mut waiting.writers] {

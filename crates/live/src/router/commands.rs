@@ -83,7 +83,7 @@ impl Router {
         let first = Words::new(command).next().map_or("", |word| word.text);
         Ok(match (command, first) {
             ("stop", _) => {
-                self.begin_to_end()?;
+                self.start_draining()?;
                 Ok(String::new())
             }
             ("show", _) => Ok(self.text()),
@@ -238,7 +238,7 @@ impl Router {
     }
 
     /// From now on nothing is taken in. A second time ends at once.
-    pub(super) fn begin_to_end(&mut self) -> Result<(), Fault> {
+    pub(super) fn start_draining(&mut self) -> Result<(), Fault> {
         use std::io::Read as _;
         let _nothing = self.stop.read(&mut [0; 64]);
         if self.phase != Phase::Running {

@@ -80,7 +80,7 @@ impl Router {
             }
         }
         for (_, body) in messages.iter().filter(|(kind, _)| *kind == RTM_NEWLINK) {
-            self.mtu_told(body);
+            self.mtu_changed(body);
         }
         let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));
         self.following = Some(RouteFollower { numbers, dumps: dumps + 1, changes });
@@ -89,7 +89,7 @@ impl Router {
     }
 
     /// The kernel has told something.
-    pub(super) fn hear_kernel(&mut self) -> Result<(), Fault> {
+    pub(super) fn read_kernel_events(&mut self) -> Result<(), Fault> {
         let now = sys::now();
         let heard = self.monitor.read();
         let heard = heard.map_err(|error| Fault::Other(format!("rtnetlink: {error}")))?;
@@ -101,21 +101,21 @@ impl Router {
         };
         if self.following.is_none() {
             for (kind, body) in &messages {
-                self.link_told(now, *kind, body)?;
+                self.link_changed(now, *kind, body)?;
             }
             return Ok(());
         }
         if messages.iter().any(|(kind, _)| !matches!(*kind, RTM_NEWROUTE | RTM_DELROUTE)) {
             return self.import(now);
         }
-        let done = messages.iter().all(|(kind, body)| self.route_told(*kind, body));
+        let done = messages.iter().all(|(kind, body)| self.route_changed(*kind, body));
         self.poll(now);
         // A change that does not fit what is here: begin anew.
         if done { Ok(()) } else { self.import(now) }
     }
 
     /// An interface has changed, or is gone: then nothing brings its device back.
-    fn link_told(&mut self, now: Instant, kind: u16, body: &[u8]) -> Result<(), Fault> {
+    fn link_changed(&mut self, now: Instant, kind: u16, body: &[u8]) -> Result<(), Fault> {
         // A bridge tells of its ports by the same messages, in a family of its own.
         if !matches!(kind, RTM_NEWLINK | RTM_DELLINK) || body.first() != Some(&AF_UNSPEC) {
             return Ok(());
@@ -129,13 +129,13 @@ impl Router {
             return self.lose(now, index);
         }
         self.set_link(now, self.ends[index].port, link);
-        self.mtu_told(body);
+        self.mtu_changed(body);
         Ok(())
     }
 
     /// An interface has another MTU: what is too long for it is cut or refused with an ICMP error from now on, and
     /// does not vanish at the device. It grows no further than it was at the start, for which there are buffers.
-    fn mtu_told(&mut self, body: &[u8]) {
+    fn mtu_changed(&mut self, body: &[u8]) {
         let Some((number, mtu)) = import::read_mtu(body) else { return };
         let is_it = |attached: &&PortDevice| attached.end.device.index() == Some(number as i32);
         let Some(attached) = self.ends.iter().find(is_it) else { return };
@@ -146,7 +146,7 @@ impl Router {
     }
 
     /// One route has come or gone; false if that does not go with what is here.
-    fn route_told(&mut self, kind: u16, body: &[u8]) -> bool {
+    fn route_changed(&mut self, kind: u16, body: &[u8]) -> bool {
         let Some(following) = &mut self.following else { return false };
         let route = match import::read_route(body, &following.numbers) {
             Ok(Some(route)) => route,

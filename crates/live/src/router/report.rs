@@ -13,7 +13,7 @@ impl Router {
     pub(super) fn link_statistics(&mut self) -> Vec<LinkStatistics> {
         let links = |router: &mut Self, index: usize| {
             let attached = &mut router.ends[index];
-            let lost = attached.end.device.lost();
+            let lost = attached.end.device.rejected();
             let port = router.host.port(attached.port);
             let link = router.host.fib().link(attached.port.0);
             let stats = port.stats;

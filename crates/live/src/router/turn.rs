@@ -22,7 +22,7 @@ impl Router {
     /// # Errors
     /// The kernel refuses to tell of devices or routes.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ended = self.turn_until_over();
+        let ended = self.run_until_finished();
         // Where a fault has ended it, the host has something to say of that time.
         self.poll(self.host.now());
         self.phase = Phase::Over;
@@ -41,10 +41,10 @@ impl Router {
         ended
     }
 
-    fn turn_until_over(&mut self) -> Result<(), Fault> {
+    fn run_until_finished(&mut self) -> Result<(), Fault> {
         sys::wake_on_time();
         self.register().map_err(kernel)?;
-        let mut wanted = self.turn(sys::now())?;
+        let mut wanted = self.pump(sys::now())?;
         while self.phase != Phase::Over {
             self.wait(wanted)?;
             let now = sys::now();
@@ -52,10 +52,10 @@ impl Router {
                 self.lateness.add(wanted, now);
             }
             if self.phase == Phase::Running {
-                self.take_in(now)?;
+                self.receive_all(now)?;
             }
-            wanted = self.turn(now)?;
-            self.look_whether_over(now);
+            wanted = self.pump(now)?;
+            self.update_phase(now);
         }
         Ok(())
     }
@@ -71,10 +71,10 @@ impl Router {
     }
 
     /// Hands in what has arrived at all devices.
-    fn take_in(&mut self, now: Instant) -> Result<(), Fault> {
+    fn receive_all(&mut self, now: Instant) -> Result<(), Fault> {
         for index in 0..self.ends.len() {
             for _ in 0..BATCHES {
-                if self.take_in_batch(now, index)? < RING {
+                if self.receive_batch(now, index)? < RING {
                     break;
                 }
             }
@@ -83,7 +83,7 @@ impl Router {
     }
 
     /// Hands in a batch of what has arrived at a device; how many packets it had.
-    fn take_in_batch(&mut self, now: Instant, index: usize) -> Result<usize, Fault> {
+    fn receive_batch(&mut self, now: Instant, index: usize) -> Result<usize, Fault> {
         let PortDevice { end, port, .. } = &mut self.ends[index];
         let port = *port;
         let mut packets = std::mem::take(&mut self.packets);
@@ -100,7 +100,7 @@ impl Router {
     }
 
     /// Polls and sends until there is nothing more to do at `now`; gives the time to come back.
-    fn turn(&mut self, now: Instant) -> Result<Instant, Fault> {
+    fn pump(&mut self, now: Instant) -> Result<Instant, Fault> {
         loop {
             let idle = self.poll(now);
             let mut moved = false;
@@ -156,7 +156,7 @@ impl Router {
         for _ in 0..flushed.sent + flushed.refused {
             self.host.credit(now, attached.port);
         }
-        attached.end.await_room(&flushed, self.phase, &self.epoll)?;
+        attached.end.watch_writable(&flushed, self.phase, &self.epoll)?;
         Ok(flushed.sent + flushed.refused > 0)
     }
 
@@ -181,8 +181,8 @@ impl Router {
                     self.check(sys::now(), index, self.ends[index].end.device.error())?;
                 }
                 TIMER => self.timer.clear(),
-                STOP => self.begin_to_end()?,
-                KERNEL => self.hear_kernel()?,
+                STOP => self.start_draining()?,
+                KERNEL => self.read_kernel_events()?,
                 token if (TOKENS..DEVICES).contains(&token) => self.serve(token)?,
                 _ => {}
             }
@@ -190,7 +190,7 @@ impl Router {
         Ok(())
     }
 
-    fn look_whether_over(&mut self, now: Instant) {
+    fn update_phase(&mut self, now: Instant) {
         let empty = self.ends.iter().all(|it| {
             let port = self.host.port(it.port);
             let waits = port.backlog().packets;

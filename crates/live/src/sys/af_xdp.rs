@@ -229,7 +229,7 @@ impl XdpQueue {
     }
 
     /// Frames that came and found no frame to lie in, or no place in the ring (`XDP_STATISTICS`).
-    pub fn missed(&self) -> u64 {
+    pub fn missed_frames(&self) -> u64 {
         self.socket.statistics().map_or(0, |them| them.rx_dropped + them.rx_ring_full)
     }
 }

@@ -50,7 +50,7 @@ const VERSION: u32 = 0x2008_0522;
 ///
 /// # Errors
 /// Without the right to become somebody else.
-pub fn give_up_rights(user: Option<(u32, u32)>) -> io::Result<()> {
+pub fn drop_privileges(user: Option<(u32, u32)>) -> io::Result<()> {
     // SAFETY: this option takes numbers and no pointer.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     for capability in 0..=63 {

@@ -24,7 +24,7 @@ pub use af_xdp::{
 };
 pub use batch::{BATCH, FrameInfo, receive_batch, send_batch};
 pub use bpf::{AttachedPrograms, detour, draw_curtain};
-pub use hardware::{give_up_rights, hardware_address};
+pub use hardware::{drop_privileges, hardware_address};
 pub use interface::{InterfaceInfo, facts, facts_at, has_master, interface_name, set_mtu};
 pub use ring::ReceiveRing;
 pub use socket::{

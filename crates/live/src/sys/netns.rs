@@ -103,7 +103,7 @@ pub fn make_veth([a, b]: [&str; 2], mtu: u32) -> io::Result<()> {
     let peer = attribute(VETH_INFO_PEER, &[vec![0; 16], named(b)].concat());
     let info = [attribute(IFLA_INFO_KIND, b"veth\0"), attribute(IFLA_INFO_DATA, &peer)].concat();
     let body = [vec![0; 16], named(a), attribute(IFLA_LINKINFO, &info)].concat();
-    ask_rtnetlink(libc::RTM_NEWLINK, (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16, &body)
+    rtnetlink_request(libc::RTM_NEWLINK, (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16, &body)
 }
 
 /// An attribute of netlink: length, kind, bytes, and what fills it up to a multiple of four.
@@ -118,7 +118,7 @@ fn attribute(kind: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A request that is answered by an error number alone.
-fn ask_rtnetlink(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+fn rtnetlink_request(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     let flavour = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: the call takes no pointer.
     let socket = owned(unsafe { libc::socket(libc::AF_NETLINK, flavour, libc::NETLINK_ROUTE) })?;

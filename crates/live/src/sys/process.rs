@@ -24,7 +24,7 @@ pub fn spawn_to_end_with_us(command: &mut Command) -> io::Result<Child> {
 }
 
 /// `SIGTERM`.
-pub fn ask_to_end(child: &Child) {
+pub fn terminate(child: &Child) {
     // SAFETY: the call takes numbers. The child has not been waited for, so its number is its own.
     let _is_gone = unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
 }

@@ -103,7 +103,7 @@ pub fn read<'a>(
         None | Some(4) => IpVersion::V4,
         Some(6) => IpVersion::V6,
         Some(_) => {
-            faults.add(table.place("ip_version"), "\"ip_version\" is 4 or 6", None);
+            faults.add(table.origin_of("ip_version"), "\"ip_version\" is 4 or 6", None);
             IpVersion::V4
         }
     };
@@ -135,7 +135,7 @@ impl<'a> Generated<'a> {
         faults: &Faults<'_>,
     ) -> Option<Fabric> {
         let count = Some(self.shape.links.len());
-        if !limits::fits("links", links.len(), count, limits::LINKS_MAX, self.at, faults) {
+        if !limits::within_limit("links", links.len(), count, limits::LINKS_MAX, self.at, faults) {
             return None;
         }
         let before = links.len();
@@ -182,7 +182,8 @@ impl<'a> Generated<'a> {
                 texts += link.events.len()
                     + link.directions.iter().map(|one| one.rules.len()).sum::<usize>();
                 let most = limits::TEXTS_MAX;
-                if !limits::fits("rules and events", 0, Some(texts), most, &key.at, faults) {
+                if !limits::within_limit("rules and events", 0, Some(texts), most, &key.at, faults)
+                {
                     return;
                 }
             }
@@ -217,7 +218,8 @@ fn amend_nodes<'a>(
             table.finish();
             texts += plan.ip.len() + plan.at.len() + plan.sysctls.len();
             let most = limits::TEXTS_MAX;
-            let fits = limits::fits("lines for nodes", 0, Some(texts), most, &key.at, faults);
+            let fits =
+                limits::within_limit("lines for nodes", 0, Some(texts), most, &key.at, faults);
             if !fits || (before && !faults.is_empty()) {
                 return;
             }
@@ -236,7 +238,7 @@ fn read_shape(word: Word, table: &mut Reader<'_, '_>) -> Option<(Shape, Option<(
         let hosts = table.integer("hosts", 0..=COUNT_MAX).unwrap_or(0) as usize;
         let cost = table.text("cost");
         let (file, at) = table.required("file")?;
-        let read = graph::read(&table.beside(file), hosts, cost);
+        let read = graph::read(&table.path_beside(file), hosts, cost);
         return match read.and_then(in_one_piece) {
             Ok(shape) => Some((shape, None)),
             Err(why) => {
@@ -274,8 +276,8 @@ fn in_one_piece(shape: Shape) -> Result<Shape, String> {
 }
 
 fn fits((nodes, links): (usize, usize), before: usize, at: &Origin, faults: &Faults<'_>) -> bool {
-    limits::fits("nodes", before, Some(nodes), limits::NODES_MAX, at, faults)
-        && limits::fits("links", 0, Some(links), limits::LINKS_MAX, at, faults)
+    limits::within_limit("nodes", before, Some(nodes), limits::NODES_MAX, at, faults)
+        && limits::within_limit("links", 0, Some(links), limits::LINKS_MAX, at, faults)
 }
 
 fn read_kind(word: Word, table: &mut Reader<'_, '_>) -> Option<Kind> {
@@ -294,7 +296,7 @@ fn read_kind(word: Word, table: &mut Reader<'_, '_>) -> Option<Kind> {
         Word::FatTree => {
             let k = count(table, "k", 2)?;
             if k % 2 == 1 {
-                table.faults.add(table.place("k"), "\"k\" must be even", None);
+                table.faults.add(table.origin_of("k"), "\"k\" must be even", None);
                 return None;
             }
             let hosts = table.integer("hosts", 1..=COUNT_MAX);
@@ -320,7 +322,7 @@ fn check_degree(switches: usize, degree: usize, table: &Reader<'_, '_>) -> Optio
     } else {
         return Some(());
     };
-    table.faults.add(table.place("degree"), message, None);
+    table.faults.add(table.origin_of("degree"), message, None);
     None
 }
 
@@ -361,7 +363,7 @@ fn oversubscribed(
     table: &mut Reader<'_, '_>,
 ) -> Option<Rate> {
     let ratio = table.number("oversubscription", 0.001, 1e6)?;
-    let place = table.place("oversubscription");
+    let place = table.origin_of("oversubscription");
     if fabric.is_some() {
         table.faults.add(
             place,

@@ -42,13 +42,13 @@ pub fn read(
     }
     if matches!(matrix, Matrix::Incast(_)) {
         let message = "an incast has \"poisson\" or \"closed\" arrivals";
-        table.faults.add(table.place("arrivals"), message, None);
+        table.faults.add(table.origin_of("arrivals"), message, None);
     }
     let mut span = |key| {
         table.demand(key);
         let time = table.time(key)?;
         if time.as_nanos() < 1_000 {
-            table.faults.add(table.place(key), format!("\"{key}\" must be 1us or more"), None);
+            table.faults.add(table.origin_of(key), format!("\"{key}\" must be 1us or more"), None);
             return None;
         }
         Some(time)
@@ -71,7 +71,7 @@ fn read_closed(table: &mut Reader<'_, '_>, matrix: &Matrix) -> Option<Arrivals> 
             "{concurrency} requests at a time to {servers} servers each are more than {} parts",
             limits::HOST_FLOWS_MAX
         );
-        table.faults.add(table.place("concurrency"), message, None);
+        table.faults.add(table.origin_of("concurrency"), message, None);
         return None;
     }
     let count = table.integer("requests", 1..=most as i64).map(|count| count as u64);
@@ -89,7 +89,7 @@ fn read_load(
 ) -> Option<f64> {
     const OF: [(&str, bool); 2] = [("access", false), ("bisection", true)];
     table.demand("load");
-    let place = table.place("load");
+    let place = table.origin_of("load");
     let load = table.number("load", f64::MIN, f64::MAX)?;
     if load <= 0.0 || load > 1.0 {
         let message = format!("a \"load\" is above 0 and at most 1, not {load}");

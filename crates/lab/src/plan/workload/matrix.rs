@@ -92,11 +92,11 @@ impl Chooser {
     pub fn to(&self, from: usize, rng: &mut Rng) -> usize {
         match &*self.matrix {
             Matrix::Permutation | Matrix::Stride(_) => self.partners[from],
-            Matrix::AllToAll | Matrix::Incast(_) => other(from, self.racks.len(), rng),
+            Matrix::AllToAll | Matrix::Incast(_) => random_other(from, self.racks.len(), rng),
             Matrix::RackLocal(millionths) => {
                 let local = rng.below(1_000_000) < *millionths;
                 loop {
-                    let to = other(from, self.racks.len(), rng);
+                    let to = random_other(from, self.racks.len(), rng);
                     if (self.racks[to] == self.racks[from]) == local {
                         return to;
                     }
@@ -122,7 +122,7 @@ impl Chooser {
     }
 }
 
-fn other(from: usize, count: usize, rng: &mut Rng) -> usize {
+fn random_other(from: usize, count: usize, rng: &mut Rng) -> usize {
     let to = rng.below(count as u64 - 1) as usize;
     to + usize::from(to >= from)
 }

@@ -140,7 +140,7 @@ fn read_one(
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop").unwrap_or(duration).min(duration);
     if start >= stop {
-        faults.add(table.place("start"), "the workload would stop before it starts", None);
+        faults.add(table.origin_of("start"), "the workload would stop before it starts", None);
         return None;
     }
     let congestion_control = table
@@ -148,7 +148,7 @@ fn read_one(
         .and_then(|(word, at)| super::tc::congestion_control(word, at, faults));
     let like = like(&key.name, congestion_control, &mut table);
     if hosts.len() < 2 {
-        faults.add(table.place("hosts"), "a workload needs two hosts or more", None);
+        faults.add(table.origin_of("hosts"), "a workload needs two hosts or more", None);
         return None;
     }
     let racks = racks(&hosts, net);
@@ -167,7 +167,7 @@ fn read_one(
         (sizes, matrix, clients, arrivals)
     };
     table.finish();
-    check_ways(&hosts, net, &node.at, faults)?;
+    check_paths(&hosts, net, &node.at, faults)?;
     let plan = WorkloadPlan {
         name: key.name.clone(),
         hosts,
@@ -212,7 +212,7 @@ fn read_hosts(table: &mut Reader<'_, '_>, named: &NamedNodes<'_>) -> Vec<usize> 
     let mut known = vec![false; nodes.len()];
     let mut hosts = Vec::new();
     for (name, at) in table.texts("hosts") {
-        for node in named.meant(name, at, table.faults) {
+        for node in named.matching(name, at, table.faults) {
             if nodes[node].role == Role::Router {
                 let message =
                     format!("\"{}\" is a router and runs no applications", nodes[node].name);
@@ -240,7 +240,7 @@ fn read_clients(
     }
     let mut asks = vec![false; hosts.len()];
     for (name, at) in table.texts("clients") {
-        for node in nodes.meant(name, at, table.faults) {
+        for node in nodes.matching(name, at, table.faults) {
             let Some(place) = places[node] else {
                 let name = &nodes.plans[node].name;
                 let message = format!("\"{name}\" is none of the workload's hosts");
@@ -252,7 +252,7 @@ fn read_clients(
     }
     let clients: Vec<usize> = (0..hosts.len()).filter(|host| asks[*host]).collect();
     if clients.is_empty() {
-        table.faults.add(table.place("clients"), "an incast needs a host that asks", None);
+        table.faults.add(table.origin_of("clients"), "an incast needs a host that asks", None);
         return None;
     }
     Some(clients)
@@ -297,7 +297,7 @@ fn read_sizes(table: &mut Reader<'_, '_>) -> Option<Sizes> {
         ["pareto", mean, by] => {
             bytes(mean).and_then(|mean| Ok(Sizes::Pareto(mean as f64, shape(by)?)))
         }
-        ["file", file] => files::cdf(&table.beside(file)).map(Sizes::Cdf),
+        ["file", file] => files::cdf(&table.path_beside(file)).map(Sizes::Cdf),
         [name] if sizes::KNOWN.iter().any(|known| known.0 == *name) => {
             let points = sizes::KNOWN.iter().find(|known| known.0 == *name).map(|known| known.1);
             Ok(Sizes::Cdf(points.unwrap_or_default().to_vec()))
@@ -326,7 +326,7 @@ fn read_matrix(table: &mut Reader<'_, '_>, hosts: usize, racks: &[u32]) -> Optio
         ["stride", step] => number(step, hosts - 1).map(Matrix::Stride),
         ["incast", senders] => number(senders, hosts - 1).map(Matrix::Incast),
         ["rack-local", share] => quantity::share(share).and_then(|share| rack_local(share, racks)),
-        ["file", file] => files::matrix(&table.beside(file), hosts).map(Matrix::Weights),
+        ["file", file] => files::matrix(&table.path_beside(file), hosts).map(Matrix::Weights),
         _ => {
             let forms = [
                 "all-to-all",
@@ -369,12 +369,12 @@ fn read_trace(
     let (file, at) = table.text_at("trace")?;
     let names: BTreeMap<&str, usize> =
         hosts.iter().enumerate().map(|(place, host)| (nodes[*host].name.as_str(), place)).collect();
-    let read = files::trace(&table.beside(file), &names, span);
+    let read = files::trace(&table.path_beside(file), &names, span);
     read.map_err(|why| table.faults.add(at, why, None)).ok()
 }
 
 /// From the first host to each other one and back.
-fn check_ways(hosts: &[usize], net: &Net<'_>, at: &Origin, faults: &Faults<'_>) -> Option<()> {
+fn check_paths(hosts: &[usize], net: &Net<'_>, at: &Origin, faults: &Faults<'_>) -> Option<()> {
     for &host in &hosts[1..] {
         for (from, to) in [(hosts[0], host), (host, hosts[0])] {
             if let Err(problem) = super::walk::walk(from, to, net.nodes, net.links, net.ways) {

@@ -62,21 +62,21 @@ impl Rings {
     pub fn before(&mut self, plan: &Plan, built: &BuiltWorld) {
         let due = built.changes.next_at().is_some_and(|at| at <= built.world.now());
         if due && self.changes.len() < CHANGES_MAX {
-            self.before = Some(self.look(plan, &built.world));
+            self.before = Some(self.read_rings(plan, &built.world));
         }
     }
 
     /// It has changed.
     pub fn after(&mut self, plan: &Plan, built: &BuiltWorld) {
         if let Some(before) = self.before.take() {
-            let after = self.look(plan, &built.world);
+            let after = self.read_rings(plan, &built.world);
             self.changes.push((built.world.now(), before, after));
         }
     }
 
     /// All of it, with how it stands at the end; `None` where no flow had a choice.
     pub fn finish(self, plan: &Plan, built: &BuiltWorld) -> Option<Json> {
-        let end = self.look(plan, &built.world);
+        let end = self.read_rings(plan, &built.world);
         let mut names: Vec<&(u32, String)> = end.keys().collect();
         names.extend(
             self.changes.iter().flat_map(|(_, before, after)| before.keys().chain(after.keys())),
@@ -109,7 +109,7 @@ impl Rings {
         (!rings.is_empty()).then(|| json!({"rings": rings}))
     }
 
-    fn look(&self, plan: &Plan, world: &World) -> RingsByRoute {
+    fn read_rings(&self, plan: &Plan, world: &World) -> RingsByRoute {
         let mut seen = RingsByRoute::new();
         let mut left = CONNECTIONS_MAX;
         for (index, node) in plan.nodes.iter().enumerate() {

@@ -107,12 +107,12 @@ pub const FIRST_PORT: u16 = 1025;
 
 impl Sender {
     /// Begins what is due, and sleeps until more is.
-    fn begin_due(&mut self, cx: &mut AppCx<'_>) {
+    fn start_due(&mut self, cx: &mut AppCx<'_>) {
         while let Some(job) = self.take_due(cx.now) {
             self.begin(cx, job);
         }
         cx.wake_at(self.next_at().unwrap_or(Instant::FAR_FUTURE));
-        self.look_whether_done(cx.now);
+        self.check_done(cx.now);
     }
 
     fn next_at(&self) -> Option<Instant> {
@@ -203,11 +203,11 @@ impl Sender {
             if let Source::Closed { think, due, .. } = &mut self.source {
                 due.push_back(cx.now + *think);
             }
-            return self.begin_due(cx);
+            return self.start_due(cx);
         }
     }
 
-    fn look_whether_done(&mut self, now: Instant) {
+    fn check_done(&mut self, now: Instant) {
         if self.next_at().is_none() && self.writing.is_empty() {
             self.report.finished.get_or_insert(now);
         }
@@ -217,7 +217,7 @@ impl Sender {
 impl App for Sender {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         self.report.started = Some(cx.now);
-        self.begin_due(cx);
+        self.start_due(cx);
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
@@ -230,7 +230,7 @@ impl App for Sender {
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        self.begin_due(cx);
+        self.start_due(cx);
     }
 
     fn report(&self) -> AppReport {

@@ -130,7 +130,7 @@ impl ClientPlace {
 
 impl Client {
     /// Begins what is due, and sleeps until more is.
-    fn begin_due(&mut self, cx: &mut AppCx<'_>) {
+    fn start_due(&mut self, cx: &mut AppCx<'_>) {
         for place in 0..self.places.len() {
             if self.places[place].due.is_some_and(|due| due <= cx.now) {
                 self.begin(cx, place);
@@ -174,12 +174,12 @@ impl Client {
             place.unconnected += 1;
         }
         if self.places[at].unconnected == 0 {
-            self.ask(cx, at);
+            self.send_request(cx, at);
         }
     }
 
     /// All connections are open: sends the request to all servers at once.
-    fn ask(&mut self, cx: &mut AppCx<'_>, at: usize) {
+    fn send_request(&mut self, cx: &mut AppCx<'_>, at: usize) {
         let place = &mut self.places[at];
         let (servers, bytes) = std::mem::take(&mut place.asked);
         let request = RequestId { client: place.client, place: place.number, number: place.made };
@@ -249,7 +249,7 @@ impl Client {
             if is_last {
                 self.close(cx, at);
             }
-            self.begin_due(cx);
+            self.start_due(cx);
         }
     }
 
@@ -265,7 +265,7 @@ impl Client {
         }
         place.due = None;
         self.close(cx, at);
-        self.begin_due(cx);
+        self.start_due(cx);
     }
 
     /// No more requests come from this place.
@@ -281,7 +281,7 @@ impl Client {
 impl App for Client {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         self.report.started = Some(cx.now);
-        self.begin_due(cx);
+        self.start_due(cx);
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
@@ -294,7 +294,7 @@ impl App for Client {
                     // A server of an earlier request is none that this one waits for.
                     place.unconnected -= 1;
                     if place.unconnected == 0 {
-                        self.ask(cx, at);
+                        self.send_request(cx, at);
                     }
                 }
                 _ => self.write(cx, at, server),
@@ -306,7 +306,7 @@ impl App for Client {
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        self.begin_due(cx);
+        self.start_due(cx);
     }
 
     fn report(&self) -> AppReport {
@@ -340,7 +340,7 @@ pub struct Clients {
 
 impl Clients {
     /// Client and place behind the far end of a connection, and the requests to come.
-    fn behind(&self, far: SocketAddr) -> Option<((u32, u32), Requests)> {
+    fn requests_of(&self, far: SocketAddr) -> Option<((u32, u32), Requests)> {
         let client = *self.of.get(&far.ip())?;
         let place = usize::from(far.port().checked_sub(FIRST_PORT)?);
         let requests = Requests::new(&self.plan, &self.chooser, self.drawn_by, client, place)?;
@@ -387,7 +387,7 @@ impl Server {
         while let Ok(Some(socket)) = cx.host.tcp_accept(listener) {
             cx.own(socket);
             let from = cx.host.tcp_connection(socket).map(Connection::remote);
-            let Some((of, requests)) = from.and_then(|from| self.clients.behind(from)) else {
+            let Some((of, requests)) = from.and_then(|from| self.clients.requests_of(from)) else {
                 let _ = cx.host.tcp_close(cx.now, socket);
                 continue;
             };

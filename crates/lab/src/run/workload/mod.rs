@@ -102,7 +102,7 @@ pub fn add(
         full: Arc::default(),
     };
     let (senders, seen) = match workload.arrivals {
-        Arrivals::Requests(asking) => building.asking(world, asking)?,
+        Arrivals::Requests(asking) => building.add_clients(world, asking)?,
         _ => building.sending(world)?,
     };
     let finite = match workload.arrivals {
@@ -173,7 +173,7 @@ impl WorkloadBuilder<'_> {
     }
 
     /// On each host a program that answers, and on those of clients one that asks.
-    fn asking(
+    fn add_clients(
         &self,
         world: &mut World,
         asking: RequestPattern,
@@ -419,7 +419,7 @@ fn losses(
 /// # Errors
 /// A host of a closed workload has begun as many as are possible: what it does from then on would not be what is
 /// asked for.
-pub fn check_room(plan: &Plan, built: &BuiltWorld) -> Result<(), String> {
+pub fn check_limits(plan: &Plan, built: &BuiltWorld) -> Result<(), String> {
     let mut each = plan.workloads.iter().zip(&built.workloads);
     match each.find(|(_, workload)| workload.full.load(Ordering::Relaxed)) {
         None => Ok(()),

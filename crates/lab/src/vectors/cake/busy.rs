@@ -14,7 +14,7 @@ pub(super) type LateTimer = (u64, u64);
 
 /// Whether a departure was later than ours by no more than a failed call of a command or a dump that
 /// was being carried out just then, in a recording in which that may happen.
-pub(super) fn served_late(
+pub(super) fn late_by_failed_call(
     line: &Value,
     variant: &Value,
     divergence: &Divergence,
@@ -65,7 +65,7 @@ mod tests {
             expected: served.to_string(),
             got: due.to_string(),
         };
-        served_late(line, &variant, &divergence).is_some()
+        late_by_failed_call(line, &variant, &divergence).is_some()
     }
 
     #[test]

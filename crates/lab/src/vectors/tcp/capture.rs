@@ -139,7 +139,7 @@ impl SenderTap {
     }
 
     /// What was seen, in order.
-    pub fn into_seen(self) -> Vec<SentPacket> {
+    pub fn into_packets(self) -> Vec<SentPacket> {
         self.seen
     }
 

@@ -132,7 +132,7 @@ pub fn simulate(
         pending.commit().map_err(|error| error.to_string())?;
     }
     let tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
-    Ok(RebuiltTransfer { seen: tap.into_seen(), counters, samples })
+    Ok(RebuiltTransfer { seen: tap.into_packets(), counters, samples })
 }
 
 type SharedCapture = Rc<RefCell<Capture<Pending>>>;
