@@ -84,11 +84,12 @@ impl<'a> Words<'a> {
     /// # Errors
     /// The text ends here.
     pub fn value(&mut self, keyword: Word<'_>) -> Result<Word<'a>> {
-        self.next().ok_or_else(|| self.ended(&format!("\"{}\" needs a value", keyword.text)))
+        self.next()
+            .ok_or_else(|| self.unexpected_end(&format!("\"{}\" needs a value", keyword.text)))
     }
 
     /// The error that the text ends too early.
-    pub fn ended(&self, message: &str) -> GrammarError {
+    pub fn unexpected_end(&self, message: &str) -> GrammarError {
         GrammarError {
             column: self.text.trim_end().len(),
             word: String::new(),
@@ -99,7 +100,7 @@ impl<'a> Words<'a> {
 
     /// The error that something necessary was never said.
     pub fn missing(&self, kind: &str, what: &str) -> GrammarError {
-        self.ended(&format!("{kind}: the \"{what}\" parameter is mandatory"))
+        self.unexpected_end(&format!("{kind}: the \"{what}\" parameter is mandatory"))
     }
 }
 
@@ -205,7 +206,7 @@ mod tests {
             error.to_string(),
             "column 6: netem: unknown parameter \"delya\" (did you mean \"delay\"?)"
         );
-        let ended = Words::new("a b  ").ended("more");
+        let ended = Words::new("a b  ").unexpected_end("more");
         assert_eq!(ended.column, 3);
     }
 }

@@ -24,9 +24,9 @@ impl Ip {
 
     /// `ADDR[/LEN] dev NAME`; was a length said?
     fn read_address(&self, words: &mut Words<'_>, family: Option<bool>) -> IpResult<(Own, bool)> {
-        let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
+        let word = words.next().ok_or_else(|| words.unexpected_end("an address is missing"))?;
         let (addr, len) = names::loose_prefix(word, family)?;
-        let dev = words.next().ok_or_else(|| words.ended("\"dev\" is missing"))?;
+        let dev = words.next().ok_or_else(|| words.unexpected_end("\"dev\" is missing"))?;
         if dev.text != "dev" {
             return Err(dev.unknown("address", &["dev"]).into());
         }

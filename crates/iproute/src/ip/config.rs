@@ -51,7 +51,7 @@ impl Config {
     /// # Errors
     /// As for [`Ip::run`]; the lines stay as they were.
     pub fn run(&mut self, command: &str) -> IpResult<Answer> {
-        if only_asks(command) {
+        if is_query(command) {
             return Ok(Answer { output: self.ip.run(command)?, changed: false });
         }
         let before = self.ip.save();
@@ -116,7 +116,7 @@ fn object_and_verb(command: &str) -> (Option<&str>, Option<&str>) {
 }
 
 /// A command that changes nothing, whatever there is.
-fn only_asks(command: &str) -> bool {
+fn is_query(command: &str) -> bool {
     matches!(object_and_verb(command), (Some(_), Some("show" | "get")))
 }
 

@@ -83,7 +83,8 @@ impl Ip {
                 _ => return Err(word.unknown("route get", &WORDS)),
             }
         }
-        let dst = asked.ok_or_else(|| words.ended("need at least a destination address"))?;
+        let dst =
+            asked.ok_or_else(|| words.unexpected_end("need at least a destination address"))?;
         key.dst = dst;
         let from = from.filter(|from| !from.is_unspecified());
         key.src = from.unwrap_or(RouteKey::to(dst).src);
@@ -114,10 +115,10 @@ impl Ip {
             None => {}
         }
         let _ = write!(out, "dev {} ", self.devices.name(found.port));
-        if let Some(table) = told_table(found, options) {
+        if let Some(table) = shown_table(found, options) {
             let _ = write!(out, "table {table} ");
         }
-        if let Some((protocol, scope)) = told_origin(asked, found, options) {
+        if let Some((protocol, scope)) = shown_protocol(asked, found, options) {
             let _ = write!(out, "proto {protocol} ");
             if let Some(scope) = scope {
                 let _ = write!(out, "scope {scope} ");
@@ -168,10 +169,10 @@ impl Ip {
             object = object.text("tos", &format!("{:#04x}", key.tos));
         }
         object = self.hop_json(object, Hop { port: found.port, gateway: found.gateway }, v6);
-        if let Some(table) = told_table(found, options) {
+        if let Some(table) = shown_table(found, options) {
             object = object.text("table", &table);
         }
-        if let Some((protocol, scope)) = told_origin(asked, found, options) {
+        if let Some((protocol, scope)) = shown_protocol(asked, found, options) {
             object = object.text("protocol", &protocol);
             if let Some(scope) = scope {
                 object = object.text("scope", &scope);
@@ -204,19 +205,19 @@ impl Ip {
 
 impl GetRequest {
     /// Of what comes in nobody chooses the source; IPv6 tells it even where one was given.
-    fn tells_no_source(&self) -> bool {
+    fn hides_source(&self) -> bool {
         self.key.iif.is_some() || self.from && self.key.dst.is_ipv4()
     }
 }
 
 /// The table that has answered; `main` only with `-d`.
-fn told_table(found: &Answer, options: Options) -> Option<String> {
+fn shown_table(found: &Answer, options: Options) -> Option<String> {
     let table = found.route.as_ref()?.table;
     (options.details || table != TableId::MAIN).then(|| names::table_name(table))
 }
 
 /// IPv6 answers tell who made the route, unless it was `ip` without a word, and with `-d` its scope.
-fn told_origin(
+fn shown_protocol(
     asked: &GetRequest,
     found: &Answer,
     options: Options,

@@ -16,7 +16,7 @@ impl Ip {
                 if !words.accept("dev") {
                     words.accept("name");
                 }
-                let name = words.next().ok_or_else(|| words.ended("a name is missing"))?;
+                let name = words.next().ok_or_else(|| words.unexpected_end("a name is missing"))?;
                 check_name(name)?;
                 if self.devices.port(name.text).is_some() {
                     return Err(FibError::Exists.into());
@@ -75,7 +75,7 @@ impl Ip {
 
     fn link_set(&mut self, words: &mut Words<'_>) -> IpResult<()> {
         words.accept("dev");
-        let name = words.next().ok_or_else(|| words.ended("a device is missing"))?;
+        let name = words.next().ok_or_else(|| words.unexpected_end("a device is missing"))?;
         let port = self.devices.read(name)?;
         let mut link = self.fib.link(port);
         while let Some(word) = words.next() {

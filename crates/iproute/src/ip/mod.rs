@@ -128,7 +128,9 @@ impl Ip {
         words.accept("ip");
         let options = read_options(&mut words)?;
         let Some(object) = words.next() else {
-            return Err(words.ended("an object is missing: route, rule, nexthop, …").into());
+            return Err(words
+                .unexpected_end("an object is missing: route, rule, nexthop, …")
+                .into());
         };
         match object.text {
             "route" | "ro" | "r" => self.route(&mut words, options),

@@ -80,7 +80,7 @@ const STATES: [State; 8] = [
 ];
 
 impl Filter {
-    fn fits(&self, key: Key, state: State) -> bool {
+    fn matches(&self, key: Key, state: State) -> bool {
         self.port.is_none_or(|port| port == key.0)
             && self.to.is_none_or(|prefix| prefix.contains(key.1))
             && self.family.is_none_or(|v6| v6 == key.1.is_ipv6())
@@ -92,8 +92,8 @@ impl Filter {
     }
 
     /// Whether `ip neigh flush` is to forget this one.
-    pub fn goes(&self, key: Key, state: State) -> bool {
-        self.fits(key, state) && (state != State::Permanent || !self.states.is_empty())
+    pub fn is_flushed(&self, key: Key, state: State) -> bool {
+        self.matches(key, state) && (state != State::Permanent || !self.states.is_empty())
     }
 }
 
@@ -157,7 +157,7 @@ fn read_one(
                     invalid(value, "an Ethernet address like 02:00:00:00:00:01 is expected", None)
                 })?);
             }
-            "nud" => state = read_given(words.value(word)?)?,
+            "nud" => state = read_manual_state(words.value(word)?)?,
             text => {
                 let value = if text == "to" { words.value(word)? } else { word };
                 if address.is_some() {
@@ -170,7 +170,7 @@ fn read_one(
         }
     }
     let (Some(address), Some(port)) = (address, port) else {
-        return Err(words.ended("Device and destination are required arguments.").into());
+        return Err(words.unexpected_end("Device and destination are required arguments.").into());
     };
     let key = (port, address);
     let set = |verb| NeighCommand::Set { verb, key, mac, state };
@@ -188,7 +188,7 @@ fn read_state(word: Word<'_>) -> Result<State> {
     found.ok_or_else(|| invalid(word, "nud state is bad", None))
 }
 
-fn read_given(word: Word<'_>) -> Result<ManualState> {
+fn read_manual_state(word: Word<'_>) -> Result<ManualState> {
     match read_state(word)? {
         State::Permanent => Ok(ManualState::Permanent),
         State::Reachable => Ok(ManualState::Reachable),
@@ -219,7 +219,7 @@ pub fn change(table: &mut Neighbours, now: Instant, command: &NeighCommand) -> I
         }
         NeighCommand::Delete(key) => table.delete(key).then_some(()).ok_or(MISSING),
         NeighCommand::Flush(ref filter) => {
-            table.remove_all(|key, state| filter.goes(*key, state));
+            table.remove_all(|key, state| filter.is_flushed(*key, state));
             Ok(())
         }
     }
@@ -240,7 +240,7 @@ pub fn show(
     let mut shown: Vec<(&Key, &Entry)> = table.entries().collect();
     let says_port = match command {
         NeighCommand::Show(filter) => {
-            shown.retain(|(key, entry)| filter.fits(**key, entry.state()));
+            shown.retain(|(key, entry)| filter.matches(**key, entry.state()));
             filter.port.is_none()
         }
         NeighCommand::Get(wanted) => {

@@ -284,7 +284,7 @@ impl Ip {
             }
         }
         let (Some(id @ 1..), Some(index)) = (id, index) else {
-            return Err(words.ended("\"id\" and \"index\" must be said").into());
+            return Err(words.unexpected_end("\"id\" and \"index\" must be said").into());
         };
         let object = self.fib.objects().get(id).ok_or(FibError::NoSuchEntry)?;
         if object.resilient().is_none() {
@@ -396,7 +396,7 @@ fn scope(object: &NextHopObject, hop: &NextHop) -> &'static str {
 }
 
 fn read_id(words: &mut Words<'_>) -> Result<u32> {
-    let word = words.next().ok_or_else(|| words.ended("\"id\" is missing"))?;
+    let word = words.next().ok_or_else(|| words.unexpected_end("\"id\" is missing"))?;
     let value = if word.text == "id" { words.value(word)? } else { word };
     names::number(value, "invalid id value")
 }

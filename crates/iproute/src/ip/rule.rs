@@ -70,7 +70,7 @@ impl Ip {
             }
             _ => {
                 let said = self.read_rule(words, options, false)?;
-                self.fib.delete_rule(said.is_v6(), |rule| said.fits(rule))?;
+                self.fib.delete_rule(said.is_v6(), |rule| said.matches(rule))?;
             }
         }
         Ok(String::new())
@@ -196,7 +196,7 @@ impl Ip {
     fn rule_show(&self, words: &mut Words<'_>, options: Options) -> Result<String> {
         let selector = Selector::read(words, &self.devices, options.v6)?;
         let rules = self.fib.rules(options.v6);
-        let shown = rules.iter().filter(|rule| selector.fits(rule));
+        let shown = rules.iter().filter(|rule| selector.matches(rule));
         if options.json {
             let shown: Vec<String> = shown.map(|rule| self.rule_json(rule, rules)).collect();
             return Ok(list(&shown));
@@ -382,7 +382,7 @@ impl RuleWords {
     }
 
     /// True if the rule has everything that was said.
-    fn fits(&self, rule: &Rule) -> bool {
+    fn matches(&self, rule: &Rule) -> bool {
         let said = &self.rule;
         self.priority.is_none_or(|priority| priority == rule.priority)
             && self.action.is_none_or(|action| same_action(action, rule.action))

@@ -16,17 +16,17 @@ impl<'a> RouteIndex<'a> {
     fn new(routes: &'a [Route]) -> Self {
         let mut places: BTreeMap<_, Vec<&Route>> = BTreeMap::new();
         for route in routes {
-            places.entry(place(route)).or_default().push(route);
+            places.entry(route_key(route)).or_default().push(route);
         }
         Self(places)
     }
 
     fn contain(&self, route: &Route) -> bool {
-        self.0.get(&place(route)).is_some_and(|its| its.contains(&route))
+        self.0.get(&route_key(route)).is_some_and(|its| its.contains(&route))
     }
 }
 
-fn place(route: &Route) -> (Prefix, TableId, u32) {
+fn route_key(route: &Route) -> (Prefix, TableId, u32) {
     (route.prefix, route.table, route.metric)
 }
 
@@ -51,12 +51,13 @@ impl Ip {
     fn save_links(&self, draft: &mut SavedLines) {
         for port in self.devices.ports() {
             let name = self.devices.name(port);
-            draft.put(&format!("link add dev {name} type dummy"));
-            draft.put(&format!("link set dev {name} up"));
+            draft.add_line(&format!("link add dev {name} type dummy"));
+            draft.add_line(&format!("link set dev {name} up"));
         }
         for port in self.devices.ports().chain([names::LOOPBACK]) {
             for (addr, len) in self.devices.addresses(port) {
-                draft.put(&format!("address add {addr}/{len} dev {}", self.devices.name(port)));
+                draft
+                    .add_line(&format!("address add {addr}/{len} dev {}", self.devices.name(port)));
             }
         }
     }
@@ -129,7 +130,11 @@ impl Ip {
                     _ => &[],
                 };
                 let family = if object.v6() == Some(true) { "-6 " } else { "" };
-                draft.put_with(&format!("{family}nexthop add {}", text.trim()), hops, self);
+                draft.add_line_reaching(
+                    &format!("{family}nexthop add {}", text.trim()),
+                    hops,
+                    self,
+                );
             }
         }
     }
@@ -147,11 +152,11 @@ impl Ip {
                 Target::Hops(hops) => &hops[..],
                 Target::Object(_) => &[],
             };
-            draft.put_with(&self.route_line("append", route), hops, self);
+            draft.add_line_reaching(&self.route_line("append", route), hops, self);
         }
         let are_there = RouteIndex::new(&routes);
         for gone in usual.iter().filter(|route| !are_there.contain(route)) {
-            draft.put(&self.route_line("del", gone));
+            draft.add_line(&self.route_line("del", gone));
         }
     }
 
@@ -234,7 +239,7 @@ struct SavedLines {
 impl SavedLines {
     /// A line that is valid here; one that is not (a kernel may hold what its own commands would
     /// refuse) becomes a comment.
-    fn put(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         let _ = match self.so_far.run(line) {
             Ok(_) => writeln!(self.lines, "{line}"),
             Err(error) => writeln!(self.lines, "# {line} # {error}"),
@@ -243,7 +248,7 @@ impl SavedLines {
 
     /// A line whose next hops may have been reached by routes that are gone since: those come for
     /// a moment.
-    fn put_with(&mut self, line: &str, hops: &[NextHop], names: &Ip) {
+    fn add_line_reaching(&mut self, line: &str, hops: &[NextHop], names: &Ip) {
         if self.so_far.run(line).is_ok() {
             self.lines += line;
             self.lines.push('\n');
@@ -257,11 +262,11 @@ impl SavedLines {
         ways.sort();
         ways.dedup();
         for way in &ways {
-            self.put(&format!("route prepend {way}"));
+            self.add_line(&format!("route prepend {way}"));
         }
-        self.put(line);
+        self.add_line(line);
         for way in &ways {
-            self.put(&format!("route del {way}"));
+            self.add_line(&format!("route del {way}"));
         }
     }
 }

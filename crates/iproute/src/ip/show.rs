@@ -117,7 +117,7 @@ impl Ip {
     pub(super) fn selected(&self, selector: &Selector, options: Options) -> Vec<Route> {
         let mut routes = self.fib.routes();
         routes.retain(|route| {
-            selector.fits(route, self.fib.objects())
+            selector.matches(route, self.fib.objects())
                 && selector.kind.is_none_or(|kind| kind == self.shown_kind(route))
                 && (route.prefix.addr().is_ipv6() == selector.v6
                     || selector.table.is_none() && !options.v6)
@@ -361,7 +361,7 @@ impl Selector {
         route.prefsrc.filter(|_| !self.prefsrc.is_some_and(|prefix| prefix.is_host()))
     }
 
-    fn fits(&self, route: &Route, objects: &Objects) -> bool {
+    fn matches(&self, route: &Route, objects: &Objects) -> bool {
         let hop = |wanted: &dyn Fn(Hop) -> bool| match &route.target {
             // As `ip`, which looks at the single next hop only.
             Target::Hops(hops) => matches!(&hops[..], [only] if wanted(only.hop)),
@@ -371,7 +371,7 @@ impl Selector {
             }
         };
         self.table.is_none_or(|table| table == route.table)
-            && self.prefix.is_none_or(|(relation, prefix)| relation.holds(prefix, route.prefix))
+            && self.prefix.is_none_or(|(relation, prefix)| relation.relates(prefix, route.prefix))
             && self.port.is_none_or(|port| hop(&|hop| hop.port == port))
             && self.gateway.is_none_or(|gateway| hop(&|hop| hop.gateway == Some(gateway)))
             && self.protocol.is_none_or(|protocol| protocol == route.protocol)
@@ -387,7 +387,7 @@ impl Selector {
 }
 
 impl Relation {
-    fn holds(self, given: Prefix, route: Prefix) -> bool {
+    fn relates(self, given: Prefix, route: Prefix) -> bool {
         match self {
             Self::Same => given == route,
             Self::Within => route.len() >= given.len() && given.contains(route.addr()),

@@ -69,7 +69,7 @@ pub fn parse_qdisc_with(text: &str, guests: &[GuestKind]) -> Result<QdiscCommand
     words.accept("tc");
     if !words.accept("qdisc") {
         return Err(words.next().map_or_else(
-            || words.ended("\"qdisc\" is missing"),
+            || words.unexpected_end("\"qdisc\" is missing"),
             |word| word.unknown("tc", &["qdisc"]),
         ));
     }
@@ -95,7 +95,7 @@ pub fn parse_qdisc_with(text: &str, guests: &[GuestKind]) -> Result<QdiscCommand
 
 fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
     let Some(word) = words.next() else {
-        return Err(words.ended("a verb is missing: add, change, replace or delete"));
+        return Err(words.unexpected_end("a verb is missing: add, change, replace or delete"));
     };
     let names = VERBS.map(|(name, _)| name);
     let whole = word.cut_short(&names).ok_or_else(|| word.unknown("qdisc", &names))?;

@@ -52,14 +52,14 @@ pub fn parse_filter(text: &str) -> Result<FilterCommand> {
     for expected in ["filter", "add"] {
         if !words.accept(expected) {
             return Err(words.next().map_or_else(
-                || words.ended(&format!("\"{expected}\" is missing")),
+                || words.unexpected_end(&format!("\"{expected}\" is missing")),
                 |word| word.unknown("tc", &[expected]),
             ));
         }
     }
     let mut head = Head { device: None, parent: Handle::ROOT, preference: 0, mark: None };
     let kind = loop {
-        let word = words.next().ok_or_else(|| words.ended("a classifier is missing"))?;
+        let word = words.next().ok_or_else(|| words.unexpected_end("a classifier is missing"))?;
         if !head.option(word, &mut words)? {
             break word;
         }
@@ -127,7 +127,8 @@ fn mark(word: Word<'_>) -> Result<Match> {
 fn selectors(words: &mut Words<'_>) -> Result<Vec<Match>> {
     let mut matches = Vec::new();
     while words.accept("match") {
-        let word = words.next().ok_or_else(|| words.ended("\"match\" needs a selector"))?;
+        let word =
+            words.next().ok_or_else(|| words.unexpected_end("\"match\" needs a selector"))?;
         let field = match word.text {
             "ip" | "ip6" => words.value(word)?,
             "mark" | "u32" => word,
@@ -165,7 +166,8 @@ fn selector(field: Word<'_>, value: u32, mask: u32) -> Result<Match> {
 /// `flowid|classid CLASS` or `[action] police ...`.
 fn outcome(words: &mut Words<'_>) -> Result<FilterAction> {
     words.accept("action");
-    let word = words.next().ok_or_else(|| words.ended("\"flowid\" or \"police\" is missing"))?;
+    let word =
+        words.next().ok_or_else(|| words.unexpected_end("\"flowid\" or \"police\" is missing"))?;
     match word.text {
         "flowid" | "classid" => {
             let class = class_id(words.value(word)?)?;

@@ -146,7 +146,7 @@ pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
 /// As of [`parse_spec`], and what a guest says of its options.
 pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Spec> {
     let Some(kind) = words.next() else {
-        return Err(words.ended("a qdisc kind is missing"));
+        return Err(words.unexpected_end("a qdisc kind is missing"));
     };
     match kind.text {
         "noqueue" => no_options(words, Spec::Noqueue, "noqueue"),

@@ -67,17 +67,19 @@ fn option(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Re
 fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
     let reorders = config.reorder.0 != 0;
     if reorders && config.delay == 0 {
-        return Err(words.ended("reordering not possible without specifying some delay"));
+        return Err(words.unexpected_end("reordering not possible without specifying some delay"));
     }
     if config.distribution.is_some() && (config.delay == 0 || config.jitter == 0) {
-        return Err(words.ended("distribution specified but no latency and jitter values"));
+        return Err(words.unexpected_end("distribution specified but no latency and jitter values"));
     }
     if config.ecn && config.loss == Loss::None {
-        return Err(words.ended("ecn requested without loss model"));
+        return Err(words.unexpected_end("ecn requested without loss model"));
     }
     match (reorders, config.gap) {
         (true, 0) => config.gap = 1,
-        (false, 1..) => return Err(words.ended("gap specified without reorder probability")),
+        (false, 1..) => {
+            return Err(words.unexpected_end("gap specified without reorder probability"));
+        }
         _ => {}
     }
     Ok(())
@@ -122,7 +124,7 @@ fn correlated(word: Word<'_>, words: &mut Words<'_>) -> Result<(Chance, Correlat
 /// `[ random ] PERCENT [ CORRELATION ]`, `state P13 [ P31 [ P32 [ P23 [ P14 ] ] ] ]` or
 /// `gemodel P [ R [ 1-H [ 1-K ] ] ]`.
 fn loss(word: Word<'_>, words: &mut Words<'_>) -> Result<Loss> {
-    let model = words.peek().ok_or_else(|| words.ended("\"loss\" needs a value"))?;
+    let model = words.peek().ok_or_else(|| words.unexpected_end("\"loss\" needs a value"))?;
     match model.text {
         "state" => {
             words.next();

@@ -83,11 +83,11 @@ impl ParsedOptions {
         self.peakrate = self.peakrate.filter(|rate| *rate != Rate::default());
         let config = |rate| RateConfig::with_link(rate, self.overhead, 0, self.link_layer);
         match (self.rate, self.burst, self.mtu) {
-            (None, _, None) => Err(words.ended("\"rate\" or \"mtu\" MUST be specified")),
-            (Some(_), None, _) => Err(words.ended("\"burst\" requires \"rate\"")),
+            (None, _, None) => Err(words.unexpected_end("\"rate\" or \"mtu\" MUST be specified")),
+            (Some(_), None, _) => Err(words.unexpected_end("\"burst\" requires \"rate\"")),
             (None, Some(_), _) => Err(words.missing("police", "rate")),
             _ if self.peakrate.is_some() && self.mtu.is_none() => {
-                Err(words.ended("\"mtu\" is required, if \"peakrate\" is requested"))
+                Err(words.unexpected_end("\"mtu\" is required, if \"peakrate\" is requested"))
             }
             (rate, burst, mtu) => Ok(PoliceConfig {
                 burst: rate

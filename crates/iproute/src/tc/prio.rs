@@ -30,7 +30,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<PrioConfig> {
         }
     }
     if config.priomap.iter().any(|band| *band >= config.bands) {
-        return Err(words.ended("prio: \"priomap\" element is out of bands"));
+        return Err(words.unexpected_end("prio: \"priomap\" element is out of bands"));
     }
     Ok(config)
 }

@@ -84,7 +84,7 @@ impl ParsedOptions {
             return Err(words.missing("red", what));
         }
         if self.nodrop && !self.ecn {
-            return Err(words.ended("red: \"nodrop\" needs \"ecn\""));
+            return Err(words.unexpected_end("red: \"nodrop\" needs \"ecn\""));
         }
         if self.max == 0 {
             self.max = if self.min == 0 { self.limit / 4 } else { self.min.saturating_mul(3) };
@@ -96,7 +96,7 @@ impl ParsedOptions {
             let [min, max, avpkt] = [self.min, self.max, self.avpkt].map(u64::from);
             self.burst = ((2 * min + max) / (3 * avpkt)) as u32;
         }
-        let refuse = |what: &str| words.ended(&format!("red: failed to calculate {what}"));
+        let refuse = |what: &str| words.unexpected_end(&format!("red: failed to calculate {what}"));
         let wlog = self.wlog().ok_or_else(|| refuse(&self.ewma_advice()))?;
         let plog = self.plog().ok_or_else(|| refuse("probability"))?;
         let idle = self.idle_decay(wlog).ok_or_else(|| refuse("idle damping table"))?;

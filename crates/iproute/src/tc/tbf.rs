@@ -90,17 +90,16 @@ impl ParsedOptions {
         let burst = self.burst.ok_or_else(|| words.missing("tbf", "burst"))?;
         let peak = match (self.peakrate, self.mtu) {
             (Some(peak), Some(mtu)) => Some((peak, mtu)),
-            (Some(_), None) => return Err(words.ended("tbf: \"peakrate\" needs \"mtu\"")),
+            (Some(_), None) => return Err(words.unexpected_end("tbf: \"peakrate\" needs \"mtu\"")),
             (None, _) => None,
         };
         if peak.is_some_and(|(peak, _)| peak <= rate) {
-            return Err(words.ended("tbf: \"peakrate\" must be higher than \"rate\""));
+            return Err(words.unexpected_end("tbf: \"peakrate\" must be higher than \"rate\""));
         }
         let of_latency = || self.latency.map(|latency| limit_of(latency, rate, burst, peak));
-        let limit = self
-            .limit
-            .or_else(of_latency)
-            .ok_or_else(|| words.ended("tbf: either \"limit\" or \"latency\" is required"))?;
+        let limit = self.limit.or_else(of_latency).ok_or_else(|| {
+            words.unexpected_end("tbf: either \"limit\" or \"latency\" is required")
+        })?;
         let (overhead, mpu) = (self.overhead.unwrap_or(0), self.mpu.unwrap_or(0) as u16);
         let config = |rate| RateConfig::with_link(rate, overhead, mpu, self.link_layer);
         let peak = peak.map(|(rate, mtu)| (config(rate), mtu));

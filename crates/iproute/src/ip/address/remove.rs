@@ -73,7 +73,7 @@ impl Ip {
         let elsewhere = self.devices.owners(own.addr).next().is_some();
         match own.addr {
             IpAddr::V4(_) if !elsewhere => self.delete_from(own.addr),
-            IpAddr::V6(_) => self.forget_source(own),
+            IpAddr::V6(_) => self.clear_prefsrc(own),
             IpAddr::V4(_) => {}
         }
         let ipv4 = |(addr, _): &(IpAddr, u8)| addr.is_ipv4();
@@ -102,7 +102,7 @@ impl Ip {
     }
 
     /// In IPv6 routes over the interface stay, without the source (`rt6_remove_prefsrc`).
-    fn forget_source(&mut self, own: Own) {
+    fn clear_prefsrc(&mut self, own: Own) {
         let over = |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().any(|hop| hop.hop.port == own.port));
         for route in self.fib.routes_from(own.addr) {
             if over(&route.target) {

@@ -119,7 +119,7 @@ impl Ip {
     }
 
     fn source_on(&self, asked: &GetRequest, port: u16) -> Option<IpAddr> {
-        if asked.tells_no_source() {
+        if asked.hides_source() {
             return None;
         }
         let own = self.devices.own().filter(|own: &Own| !own.addr.is_loopback());
@@ -172,7 +172,7 @@ impl Ip {
             Decision::NoRoute => return Err(UNREACHABLE),
         };
         let own = self.devices.own();
-        let source = if asked.tells_no_source() { None } else { self.fib.source(key, own) };
+        let source = if asked.hides_source() { None } else { self.fib.source(key, own) };
         Ok(Answer { kind, port, gateway, route, source })
     }
 }

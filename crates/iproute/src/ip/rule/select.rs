@@ -57,7 +57,7 @@ impl Interface {
         devices.rule_port(word.text).map_or(Self::Absent, Self::Port)
     }
 
-    fn fits(self, there: Option<u16>) -> bool {
+    fn matches(self, there: Option<u16>) -> bool {
         match self {
             Self::Any => true,
             Self::Absent => false,
@@ -105,7 +105,7 @@ impl Selector {
     }
 
     /// `filter_nlmsg` of iproute2's `iprule.c`: prefixes are those within the one that is said.
-    pub(super) fn fits(&self, rule: &Rule) -> bool {
+    pub(super) fn matches(&self, rule: &Rule) -> bool {
         let (mark, mask) = rule.mark.unwrap_or_default();
         let table = |table: TableId| rule.action == Action::Table(table);
         (!self.inverted || rule.invert)
@@ -116,8 +116,8 @@ impl Selector {
             && (self.mark == 0 || self.mark == mark)
             && (self.mask == 0 || self.mask == mask)
             && (self.tos == 0 || self.tos == rule.tos)
-            && self.iif.fits(rule.iif.map(port_of))
-            && self.oif.fits(rule.oif)
+            && self.iif.matches(rule.iif.map(port_of))
+            && self.oif.matches(rule.oif)
             && (self.protocol.is_none() || self.protocol == rule.protocol)
             && (self.src_ports.is_none() || self.src_ports == rule.src_ports)
             && (self.dst_ports.is_none() || self.dst_ports == rule.dst_ports)
