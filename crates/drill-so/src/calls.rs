@@ -470,7 +470,7 @@ unsafe extern "C" fn usleep(user: User, micros: useconds_t) -> c_int {
 
 unsafe extern "C" fn gettimeofday(user: User, to: *mut timeval, _zone: *mut timezone) -> c_int {
     with(user, "gettimeofday", |instance| {
-        let micros = instance.look_at_clock().as_nanos() / 1_000;
+        let micros = instance.read_clock().as_nanos() / 1_000;
         let now = timeval {
             tv_sec: (micros / 1_000_000) as libc::time_t,
             tv_usec: (micros % 1_000_000) as libc::suseconds_t,

@@ -33,7 +33,7 @@ pub fn option(level: i32, name: i32, bytes: &[u8]) -> Result<OptionValue, Errno>
     Ok(match (level, name) {
         // One that is too short is refused for its length.
         (number::SOL_SOCKET, number::SO_LINGER) => {
-            let bytes = &whole(bytes);
+            let bytes = &linger(bytes);
             OptionValue::Linger { on: int(bytes, 0) != 0, seconds: int(bytes, 4) as u32 }
         }
         (number::SOL_SOCKET, number::SO_RCVTIMEO | number::SO_SNDTIMEO) => {
@@ -57,7 +57,7 @@ pub fn option(level: i32, name: i32, bytes: &[u8]) -> Result<OptionValue, Errno>
 }
 
 /// A `struct linger`; what there are too few bytes of is zero.
-fn whole(bytes: &[u8]) -> [u8; 8] {
+fn linger(bytes: &[u8]) -> [u8; 8] {
     let mut all = [0; 8];
     let len = bytes.len().min(all.len());
     all[..len].copy_from_slice(&bytes[..len]);

@@ -147,7 +147,7 @@ impl Instance {
     // Time.
 
     /// The clock, which a look at it moves a little.
-    pub fn look_at_clock(&self) -> Instant {
+    pub fn read_clock(&self) -> Instant {
         if let Some(at) = RETURNED_AT.take() {
             let own = own_stat();
             for busy in &mut self.lock().busy {
@@ -212,7 +212,7 @@ impl Instance {
             wire::cut_by(&mut packet, options, inner.mss);
         }
         inner.harness.receive(packet);
-        inner.take(ACT);
+        inner.advance(ACT);
         self.moved.notify_all();
         Ok(())
     }
@@ -250,10 +250,10 @@ impl Instance {
     pub fn call(&self, syscall: Syscall) -> Result<Return, Errno> {
         let name = syscall.name();
         let mut inner = self.lock();
-        let id = inner.harness.begin(syscall);
+        let id = inner.harness.start(syscall);
         self.moved.notify_all();
         if let Some(FinishedCall { outcome, .. }) = inner.harness.finished(id) {
-            inner.take(ACT);
+            inner.advance(ACT);
             return outcome;
         }
         if std::thread::current().id() == self.owner {
@@ -263,7 +263,7 @@ impl Instance {
             if let Some(FinishedCall { outcome, .. }) = inner.harness.finished(id) {
                 return outcome;
             }
-            inner.harness.forget(id);
+            inner.harness.cancel(id);
             eprintln!("ackwright: {name}() waits, and nothing will wake it");
             return Err(Errno::EINTR);
         }
@@ -334,7 +334,7 @@ impl Instance {
 
 impl Inner {
     /// Lets time pass.
-    fn take(&mut self, span: Duration) {
+    fn advance(&mut self, span: Duration) {
         let until = self.harness.now() + span;
         self.harness.pass(until, |_| false);
     }

@@ -67,11 +67,11 @@ impl Harness {
     }
 
     /// Begins a system call; [`Self::finished`] tells when it has returned, which may be at once.
-    pub fn begin(&mut self, syscall: Syscall) -> CallId {
+    pub fn start(&mut self, syscall: Syscall) -> CallId {
         let id = CallId(self.next_id);
         self.next_id += 1;
         self.waiting.push((id, Call::from(syscall)));
-        self.hand_in(self.waiting.len() - 1);
+        self.try_call(self.waiting.len() - 1);
         id
     }
 
@@ -97,14 +97,14 @@ impl Harness {
     }
 
     /// Gives up a call that waits.
-    pub fn forget(&mut self, id: CallId) {
+    pub fn cancel(&mut self, id: CallId) {
         self.waiting.retain(|(known, _)| *known != id);
     }
 
     /// Hands a packet to the host.
     pub fn receive(&mut self, packet: Packet) {
         self.kernel.receive(packet);
-        self.hand_in_all();
+        self.retry_calls();
     }
 
     /// Runs what stands in back-ticks, and puts the files that it makes where `open` finds them.
@@ -137,7 +137,7 @@ impl Harness {
                 }
             }
         }
-        self.hand_in_all();
+        self.retry_calls();
     }
 
     /// What commands have printed so far.
@@ -162,7 +162,7 @@ impl Harness {
             "the host wants to be called again and again at one instant"
         );
         self.kernel.advance(to);
-        self.hand_in_all();
+        self.retry_calls();
         next.is_some()
     }
 
@@ -178,17 +178,17 @@ impl Harness {
         }
     }
 
-    fn hand_in_all(&mut self) {
+    fn retry_calls(&mut self) {
         let mut index = 0;
         while index < self.waiting.len() {
-            if !self.hand_in(index) {
+            if !self.try_call(index) {
                 index += 1;
             }
         }
     }
 
     /// Hands one call in again; true if it is gone.
-    fn hand_in(&mut self, index: usize) -> bool {
+    fn try_call(&mut self, index: usize) -> bool {
         let (id, call) = &mut self.waiting[index];
         let Poll::Ready(outcome) = self.kernel.call(call) else { return false };
         self.finished.push((*id, FinishedCall { at: self.kernel.now, outcome }));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn value(harness: &mut Harness, syscall: Syscall) -> i64 {
-        let id = harness.begin(syscall);
+        let id = harness.start(syscall);
         harness.finished(id).expect("returns at once").outcome.expect("no error").value
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let fd = value(&mut harness, socket) as i32;
         value(&mut harness, Syscall::Listen { fd, backlog: 1 });
         let fds = vec![PollFd { fd, events: number::POLLIN }];
-        let poll = harness.begin(Syscall::Poll { fds, timeout_ms: 30 });
+        let poll = harness.start(Syscall::Poll { fds, timeout_ms: 30 });
         assert!(harness.waits(poll) && harness.any_waits());
         let end = START + Duration::from_millis(30);
         assert!(!harness.pass(END_OF_TEST, |it| it.now() > end && it.waits(poll)));

@@ -98,7 +98,7 @@ impl Kernel {
         ));
         kernel.host.grant(now, port, 1);
         // Time may pass before the first call.
-        kernel.settle();
+        kernel.drain_output();
         kernel
     }
 
@@ -112,14 +112,14 @@ impl Kernel {
         let from_tunnel =
             self.tunnels.iter().find_map(|tunnel| Some((tunnel.port, tunnel.unwrap(&packet)?)));
         match from_tunnel {
-            None => self.hand_in(self.port, packet),
-            Some((port, Some(inner))) => self.hand_in(port, inner),
+            None => self.receive_on(self.port, packet),
+            Some((port, Some(inner))) => self.receive_on(port, inner),
             Some((_, None)) => {}
         }
-        self.settle();
+        self.drain_output();
     }
 
-    fn hand_in(&mut self, port: Port, mut packet: Packet) {
+    fn receive_on(&mut self, port: Port, mut packet: Packet) {
         if let Rx::Forward(out) = self.host.receive(self.now, port, &mut packet) {
             self.send(out, packet);
         }
@@ -137,7 +137,7 @@ impl Kernel {
     /// Carries a call on, and takes what the host sends by it.
     pub fn call(&mut self, call: &mut Call) -> Poll<Result<Return, Errno>> {
         let done = self.sockets.call(self.now, &mut self.host, call);
-        self.settle();
+        self.drain_output();
         done
     }
 
@@ -150,7 +150,7 @@ impl Kernel {
     }
 
     /// Takes all that the host has to say at this instant.
-    pub fn settle(&mut self) {
+    pub fn drain_output(&mut self) {
         let mut place = Packet::default();
         loop {
             match self.host.poll(self.now, &mut place) {
@@ -191,7 +191,7 @@ impl Kernel {
     pub fn advance(&mut self, to: Instant) {
         assert!(to >= self.now, "time ran backwards");
         self.now = to;
-        self.settle();
+        self.drain_output();
     }
 
     // Settings.
@@ -205,7 +205,7 @@ impl Kernel {
             match self.host.set_tcp_sysctl(&name, value) {
                 Ok(()) => Setting::Done,
                 Err(SysctlError::Value(why)) => Setting::Invalid(why),
-                Err(SysctlError::Unknown) => kept(&name, value),
+                Err(SysctlError::Unknown) => stored_setting(&name, value),
             }
         } else if let Some(parameter) = name.strip_prefix("/sys/module/tcp_dctcp/parameters/") {
             match self.host.set_dctcp_parameter(parameter, value) {
@@ -214,7 +214,7 @@ impl Kernel {
                 Err(SysctlError::Unknown) => Setting::Unknown,
             }
         } else {
-            kept(&name, value)
+            stored_setting(&name, value)
         };
         if outcome == Setting::Done {
             self.kept.insert(name, value.to_owned());
@@ -258,7 +258,7 @@ impl Kernel {
         let done = self.host.change_qdisc(self.now, self.port, |root, cx| {
             parsed.apply(root, device, Rng::stream(1, 1), cx).map(|_| ())
         });
-        self.settle();
+        self.drain_output();
         done.map(|()| String::new()).map_err(|refused| refused.to_string())
     }
 
@@ -352,7 +352,7 @@ impl Kernel {
     }
 
     /// Counts from here on.
-    pub fn remember_counters(&mut self) {
+    pub fn reset_counters(&mut self) {
         self.nstat = self.counters().into_iter().collect();
     }
 
@@ -389,13 +389,13 @@ impl Kernel {
         }
         let done = ip.run(command);
         core::mem::swap(&mut ip.fib, self.host.fib_mut());
-        self.settle();
+        self.drain_output();
         done
     }
 }
 
 /// A setting that is only kept.
-fn kept(name: &str, value: &str) -> Setting {
+fn stored_setting(name: &str, value: &str) -> Setting {
     if kept_settings::may_be(name, value) { Setting::Done } else { Setting::Unknown }
 }
 

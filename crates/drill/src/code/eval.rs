@@ -166,14 +166,14 @@ impl Env {
                 binary(*operator, &left, right)?
             }
             Expr::Negate(inner) => match self.eval(inner)?.number()? {
-                Number::Whole(number) => {
+                Number::Integer(number) => {
                     Value::Int(number.checked_neg().ok_or("a number too large")?)
                 }
                 Number::Millionths(number) => {
                     Value::Millionths(number.checked_neg().ok_or("a number too large")?)
                 }
             },
-            Expr::Invert(inner) => Value::Int(!self.eval(inner)?.whole()?),
+            Expr::Invert(inner) => Value::Int(!self.eval(inner)?.integer()?),
             Expr::Not(inner) => Value::Bool(!self.eval(inner)?.is_true()),
             Expr::And(left, right) => {
                 let left = self.eval(left)?;
@@ -183,7 +183,7 @@ impl Env {
                 let left = self.eval(left)?;
                 if left.is_true() { left } else { self.eval(right)? }
             }
-            Expr::Choose(condition, yes, no) => {
+            Expr::Conditional(condition, yes, no) => {
                 if self.eval(condition)?.is_true() {
                     self.eval(yes)?
                 } else {
@@ -198,7 +198,7 @@ impl Env {
         let mut left = self.eval(first)?;
         for (comparison, right) in chain {
             let right = self.eval(right)?;
-            if !holds(*comparison, &left, &right)? {
+            if !compare(*comparison, &left, &right)? {
                 return Ok(Value::Bool(false));
             }
             left = right;
@@ -213,7 +213,7 @@ impl Env {
         }
         match (function, values.as_slice()) {
             (Function::Abs, [one]) => match one.number()? {
-                Number::Whole(number) => {
+                Number::Integer(number) => {
                     Ok(Value::Int(number.checked_abs().ok_or("a number too large")?))
                 }
                 Number::Millionths(number) => {
@@ -221,7 +221,7 @@ impl Env {
                 }
             },
             (Function::Int, [one]) => match one.number()? {
-                Number::Whole(number) => Ok(Value::Int(number)),
+                Number::Integer(number) => Ok(Value::Int(number)),
                 Number::Millionths(number) => Ok(Value::Int(number / MILLION)),
             },
             (Function::Min | Function::Max, [first, rest @ ..]) => {
@@ -229,7 +229,7 @@ impl Env {
                 let wanted =
                     if function == Function::Min { Comparison::Less } else { Comparison::Greater };
                 for value in rest {
-                    if holds(wanted, value, &best)? {
+                    if compare(wanted, value, &best)? {
                         best = value.clone();
                     }
                 }
@@ -241,14 +241,14 @@ impl Env {
 }
 
 enum Number {
-    Whole(i128),
+    Integer(i128),
     Millionths(i128),
 }
 
 impl Number {
     fn millionths(&self) -> Evaluated<i128> {
         match self {
-            Self::Whole(number) => {
+            Self::Integer(number) => {
                 number.checked_mul(MILLION).ok_or_else(|| "a number too large".to_owned())
             }
             Self::Millionths(number) => Ok(*number),
@@ -292,28 +292,28 @@ impl Value {
 
     fn number(&self) -> Evaluated<Number> {
         match self {
-            Self::Int(number) => Ok(Number::Whole(*number)),
-            Self::Bool(truth) => Ok(Number::Whole(i128::from(*truth))),
+            Self::Int(number) => Ok(Number::Integer(*number)),
+            Self::Bool(truth) => Ok(Number::Integer(i128::from(*truth))),
             Self::Millionths(number) => Ok(Number::Millionths(*number)),
             other => Err(format!("`{}` is not a number", other.show())),
         }
     }
 
-    fn whole(&self) -> Evaluated<i128> {
+    fn integer(&self) -> Evaluated<i128> {
         match self.number()? {
-            Number::Whole(number) => Ok(number),
+            Number::Integer(number) => Ok(number),
             Number::Millionths(_) => Err(format!("`{}` is not a whole number", self.show())),
         }
     }
 }
 
-fn holds(comparison: Comparison, left: &Value, right: &Value) -> Evaluated<bool> {
+fn compare(comparison: Comparison, left: &Value, right: &Value) -> Evaluated<bool> {
     use core::cmp::Ordering;
     if let Comparison::In | Comparison::NotIn = comparison {
         let Value::Tuple(list) = right else { return Err("`in` wants a tuple".to_owned()) };
         let mut found = false;
         for value in list {
-            found |= holds(Comparison::Equal, left, value)?;
+            found |= compare(Comparison::Equal, left, value)?;
         }
         return Ok(found == (comparison == Comparison::In));
     }
@@ -322,13 +322,13 @@ fn holds(comparison: Comparison, left: &Value, right: &Value) -> Evaluated<bool>
         _ => match (left, right) {
             (Value::Text(left), Value::Text(right)) => left.cmp(right),
             _ if comparison == Comparison::Equal => return Ok(left == right),
-            _ if comparison == Comparison::Differs => return Ok(left != right),
+            _ if comparison == Comparison::NotEqual => return Ok(left != right),
             _ => return Err(format!("cannot compare {} with {}", left.show(), right.show())),
         },
     };
     Ok(match comparison {
         Comparison::Equal => ordering == Ordering::Equal,
-        Comparison::Differs => ordering != Ordering::Equal,
+        Comparison::NotEqual => ordering != Ordering::Equal,
         Comparison::Less => ordering == Ordering::Less,
         Comparison::AtMost => ordering != Ordering::Greater,
         Comparison::Greater => ordering == Ordering::Greater,
@@ -344,8 +344,8 @@ fn binary(operator: Operator, left: &Value, right: Value) -> Evaluated<Value> {
     if let (Operator::Add, Value::Text(left), Value::Text(right)) = (operator, left, &right) {
         return Ok(Value::Text(format!("{left}{right}")));
     }
-    if let (Number::Whole(left), Number::Whole(right)) = (left.number()?, right.number()?) {
-        return whole(operator, left, right)
+    if let (Number::Integer(left), Number::Integer(right)) = (left.number()?, right.number()?) {
+        return as_integer(operator, left, right)
             .map(Value::Int)
             .ok_or_else(|| "division by zero, or a number too large".to_owned());
     }
@@ -361,7 +361,7 @@ fn binary(operator: Operator, left: &Value, right: Value) -> Evaluated<Value> {
     result.map(Value::Millionths).ok_or_else(wrong)
 }
 
-fn whole(operator: Operator, left: i128, right: i128) -> Option<i128> {
+fn as_integer(operator: Operator, left: i128, right: i128) -> Option<i128> {
     match operator {
         Operator::Add => left.checked_add(right),
         Operator::Subtract => left.checked_sub(right),
@@ -418,11 +418,11 @@ fn format_text(format: &str, values: Value) -> Evaluated<String> {
         let value = values.next().ok_or("not enough values for the format")?;
         match kind {
             'd' | 'i' | 'u' => match value.number()? {
-                Number::Whole(number) => out.push_str(&number.to_string()),
+                Number::Integer(number) => out.push_str(&number.to_string()),
                 Number::Millionths(number) => out.push_str(&(number / MILLION).to_string()),
             },
             'x' => {
-                let _ = write!(out, "{:x}", value.whole()?);
+                let _ = write!(out, "{:x}", value.integer()?);
             }
             's' | 'r' | 'f' | 'g' => out.push_str(&value.show()),
             other => return Err(format!("`%{other}` is not a format")),
@@ -446,7 +446,7 @@ fn names_of(expr: &Expr, names: &mut Vec<String>) {
             names_of(right, names);
         }
         Expr::Negate(inner) | Expr::Invert(inner) | Expr::Not(inner) => names_of(inner, names),
-        Expr::Choose(one, two, three) => {
+        Expr::Conditional(one, two, three) => {
             for it in [one, two, three] {
                 names_of(it, names);
             }

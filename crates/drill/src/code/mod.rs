@@ -80,7 +80,7 @@ pub enum Expr {
     /// `a or b`.
     Or(Box<Expr>, Box<Expr>),
     /// `b if a else c`.
-    Choose(Box<Expr>, Box<Expr>, Box<Expr>),
+    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `abs(x)`, `min(a, b)`, `max(a, b)`, `int(x)`.
     Call(Function, Vec<Expr>),
 }
@@ -91,7 +91,7 @@ pub enum Comparison {
     /// `==`.
     Equal,
     /// `!=`.
-    Differs,
+    NotEqual,
     /// `<`.
     Less,
     /// `<=`.

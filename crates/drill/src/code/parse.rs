@@ -52,7 +52,7 @@ impl Parser<'_> {
         found
     }
 
-    fn want(&mut self, op: &str) -> Parsed<()> {
+    fn expect(&mut self, op: &str) -> Parsed<()> {
         if self.eat(op) { Ok(()) } else { Err(self.unexpected(&format!("`{op}`"))) }
     }
 
@@ -172,7 +172,7 @@ impl Parser<'_> {
     fn if_statement(&mut self) -> Parsed<StatementKind> {
         let mut arms = Vec::new();
         let condition = self.expression()?;
-        self.want(":")?;
+        self.expect(":")?;
         arms.push((condition, self.suite()?));
         loop {
             while *self.peek() == Kind::Newline {
@@ -180,10 +180,10 @@ impl Parser<'_> {
             }
             if self.eat_name("elif") {
                 let condition = self.expression()?;
-                self.want(":")?;
+                self.expect(":")?;
                 arms.push((condition, self.suite()?));
             } else if self.eat_name("else") {
-                self.want(":")?;
+                self.expect(":")?;
                 let otherwise = self.suite()?;
                 return Ok(StatementKind::If(arms, otherwise));
             } else {
@@ -244,7 +244,7 @@ impl Parser<'_> {
                 return Err(self.unexpected("`else`"));
             }
             let otherwise = self.expression()?;
-            Expr::Choose(Box::new(condition), Box::new(value), Box::new(otherwise))
+            Expr::Conditional(Box::new(condition), Box::new(value), Box::new(otherwise))
         } else {
             value
         };
@@ -290,7 +290,7 @@ impl Parser<'_> {
     fn comparison_sign(&mut self) -> Option<Comparison> {
         let signs = [
             ("==", Comparison::Equal),
-            ("!=", Comparison::Differs),
+            ("!=", Comparison::NotEqual),
             ("<=", Comparison::AtMost),
             (">=", Comparison::AtLeast),
             ("<", Comparison::Less),
@@ -388,7 +388,7 @@ impl Parser<'_> {
                     return Ok(Expr::Tuple(Vec::new()));
                 }
                 let inner = self.tuple_or_expression()?;
-                self.want(")")?;
+                self.expect(")")?;
                 Ok(inner)
             }
             Kind::Op("[") => {
@@ -397,7 +397,7 @@ impl Parser<'_> {
                 while !self.eat("]") {
                     list.push(self.expression()?);
                     if !self.eat(",") {
-                        self.want("]")?;
+                        self.expect("]")?;
                         break;
                     }
                 }
@@ -440,7 +440,7 @@ impl Parser<'_> {
         while !self.eat(")") {
             args.push(self.expression()?);
             if !self.eat(",") {
-                self.want(")")?;
+                self.expect(")")?;
                 break;
             }
         }

@@ -18,13 +18,13 @@ impl Parser {
             None
         };
         let (pos, name) = self.any_word("the name of a system call")?;
-        self.want('(')?;
+        self.expect('(')?;
         let mut args = Vec::new();
         if !self.eat(')') {
             args = self.expressions(0)?;
-            self.want(')')?;
+            self.expect(')')?;
         }
-        self.want('=')?;
+        self.expect('=')?;
         let result = self.expression(0)?;
         let mut errno = None;
         if let Kind::Word(word) = &self.peek().kind {
@@ -87,21 +87,21 @@ impl Parser {
                     ExprKind::List(Vec::new())
                 } else {
                     let list = self.expressions(depth + 1)?;
-                    self.want(']')?;
+                    self.expect(']')?;
                     ExprKind::List(list)
                 }
             }
             Kind::Char('{') => {
                 self.next();
                 let kind = self.braces(depth + 1)?;
-                self.want('}')?;
+                self.expect('}')?;
                 kind
             }
             Kind::Word(word) if word == "inet_addr" || word == "inet6_addr" => {
                 self.next();
-                self.want('(')?;
+                self.expect('(')?;
                 let text = self.quoted_text("an address in quotes")?;
-                self.want(')')?;
+                self.expect(')')?;
                 let wrong = || Fault::new(pos, format!("`{text}` is not an address"), "");
                 if word == "inet_addr" {
                     ExprKind::InAddr(text.parse().map_err(|_| wrong())?)
@@ -147,9 +147,9 @@ impl Parser {
     fn braces(&mut self, depth: u32) -> Parsed<ExprKind> {
         let first = match &self.peek().kind {
             Kind::Word(word) => word.clone(),
-            Kind::Ellipsis if *self.peek_behind(1) == Kind::Char(',') => {
+            Kind::Ellipsis if *self.peek_at(1) == Kind::Char(',') => {
                 self.next();
-                self.want(',')?;
+                self.expect(',')?;
                 return Ok(ExprKind::Iovec(self.integer("a length")?));
             }
             Kind::Char('(') => return Ok(ExprKind::Mpls(self.mpls_stack()?)),
@@ -179,29 +179,29 @@ impl Parser {
 
     /// `name = value`.
     fn field(&mut self, name: &str, depth: u32) -> Parsed<Expr> {
-        self.want_word(name)?;
-        self.want('=')?;
+        self.expect_word(name)?;
+        self.expect('=')?;
         self.expression(depth)
     }
 
     fn socket_address(&mut self) -> Parsed<ExprKind> {
-        self.want_word("sa_family")?;
-        self.want('=')?;
+        self.expect_word("sa_family")?;
+        self.expect('=')?;
         let (pos, family) = self.any_word("AF_INET or AF_INET6")?;
-        self.want(',')?;
-        self.want_word("sin_port")?;
-        self.want('=')?;
-        self.want_word("htons")?;
-        self.want('(')?;
+        self.expect(',')?;
+        self.expect_word("sin_port")?;
+        self.expect('=')?;
+        self.expect_word("htons")?;
+        self.expect('(')?;
         let port = self.number("port", 0xffff)? as u16;
-        self.want(')')?;
-        self.want(',')?;
-        self.want_word("sin_addr")?;
-        self.want('=')?;
-        self.want_word("inet_addr")?;
-        self.want('(')?;
+        self.expect(')')?;
+        self.expect(',')?;
+        self.expect_word("sin_addr")?;
+        self.expect('=')?;
+        self.expect_word("inet_addr")?;
+        self.expect('(')?;
         let text = self.quoted_text("an address in quotes")?;
-        self.want(')')?;
+        self.expect(')')?;
         let address = match family.as_str() {
             "AF_INET" => text.parse().map(core::net::IpAddr::V4).ok(),
             "AF_INET6" => text.parse().map(core::net::IpAddr::V6).ok(),
@@ -216,25 +216,25 @@ impl Parser {
     }
 
     fn message_header(&mut self, depth: u32) -> Parsed<ExprKind> {
-        self.want_word("msg_name")?;
-        self.want('(')?;
+        self.expect_word("msg_name")?;
+        self.expect('(')?;
         self.ellipsis()?;
-        self.want(')')?;
-        self.want('=')?;
+        self.expect(')')?;
+        self.expect('=')?;
         self.ellipsis()?;
-        self.want(',')?;
-        self.want_word("msg_iov")?;
-        self.want('(')?;
+        self.expect(',')?;
+        self.expect_word("msg_iov")?;
+        self.expect('(')?;
         let iov_len = self.integer("the number of pieces")?;
-        self.want(')')?;
-        self.want('=')?;
+        self.expect(')')?;
+        self.expect('=')?;
         let iov = self.list(depth)?;
-        self.want(',')?;
+        self.expect(',')?;
         let flags = self.field("msg_flags", depth)?;
         let mut control = Vec::new();
         if self.eat(',') {
-            self.want_word("msg_control")?;
-            self.want('=')?;
+            self.expect_word("msg_control")?;
+            self.expect('=')?;
             control = self.list(depth)?;
         }
         Ok(ExprKind::MsgHdr(Box::new(MsgHdr { iov_len, iov, flags, control })))
@@ -248,49 +248,49 @@ impl Parser {
     }
 
     fn list(&mut self, depth: u32) -> Parsed<Vec<Expr>> {
-        self.want('[')?;
+        self.expect('[')?;
         if self.eat(']') {
             return Ok(Vec::new());
         }
         let list = self.expressions(depth + 1)?;
-        self.want(']')?;
+        self.expect(']')?;
         Ok(list)
     }
 
     fn poll_fd(&mut self, depth: u32) -> Parsed<ExprKind> {
         let fd = self.field("fd", depth)?;
-        self.want(',')?;
+        self.expect(',')?;
         let events = self.field("events", depth)?;
         let revents = if self.eat(',') { Some(self.field("revents", depth)?) } else { None };
         Ok(ExprKind::PollFd(Box::new(PollFd { fd, events, revents })))
     }
 
     fn linger(&mut self) -> Parsed<ExprKind> {
-        self.want_word("onoff")?;
-        self.want('=')?;
+        self.expect_word("onoff")?;
+        self.expect('=')?;
         let on = self.integer("0 or 1")?;
-        self.want(',')?;
-        self.want_word("linger")?;
-        self.want('=')?;
+        self.expect(',')?;
+        self.expect_word("linger")?;
+        self.expect('=')?;
         Ok(ExprKind::Linger(on as i32, self.integer("seconds")? as i32))
     }
 
     fn control_message(&mut self, depth: u32) -> Parsed<ExprKind> {
         let level = self.field("cmsg_level", depth)?;
-        self.want(',')?;
+        self.expect(',')?;
         let kind = self.field("cmsg_type", depth)?;
-        self.want(',')?;
+        self.expect(',')?;
         let data = self.field("cmsg_data", depth)?;
         Ok(ExprKind::Cmsg(Box::new(Cmsg { level, kind, data })))
     }
 
     fn scm_timestamping(&mut self) -> Parsed<ExprKind> {
-        self.want_word("scm_sec")?;
-        self.want('=')?;
+        self.expect_word("scm_sec")?;
+        self.expect('=')?;
         let sec = self.integer("seconds")?;
-        self.want(',')?;
-        self.want_word("scm_nsec")?;
-        self.want('=')?;
+        self.expect(',')?;
+        self.expect_word("scm_nsec")?;
+        self.expect('=')?;
         Ok(ExprKind::ScmTimestamping(sec, self.integer("nanoseconds")?))
     }
 
@@ -298,7 +298,7 @@ impl Parser {
         let errno = self.field("ee_errno", depth)?;
         let mut rest = Vec::new();
         for name in ["ee_origin", "ee_type", "ee_code", "ee_info", "ee_data"] {
-            self.want(',')?;
+            self.expect(',')?;
             rest.push(self.field(name, depth)?);
         }
         let rest: [Expr; 5] = rest.try_into().expect("five fields were read");
@@ -309,7 +309,7 @@ impl Parser {
 
     fn epoll_event(&mut self, depth: u32) -> Parsed<ExprKind> {
         let events = self.field("events", depth)?;
-        self.want(',')?;
+        self.expect(',')?;
         let (pos, name) = self.any_word("`fd`, `ptr`, `u32` or `u64`")?;
         let member = match name.as_str() {
             "fd" => EpollMember::Fd,
@@ -321,7 +321,7 @@ impl Parser {
                 return Err(Fault::unknown(pos, "member of epoll_data", &name, &known));
             }
         };
-        self.want('=')?;
+        self.expect('=')?;
         let data = self.expression(depth)?;
         Ok(ExprKind::EpollEvent(Box::new(EpollEvent { events, member, data })))
     }

@@ -143,7 +143,7 @@ impl Parser {
             return Ok(if relative { Time::Relative(begin) } else { Time::Absolute(begin) });
         }
         if relative {
-            self.want('+')?;
+            self.expect('+')?;
         }
         let end = self.moment()?;
         if end < begin {
@@ -173,7 +173,7 @@ impl Parser {
         &self.tokens[self.at]
     }
 
-    fn peek_behind(&self, ahead: usize) -> &Kind {
+    fn peek_at(&self, ahead: usize) -> &Kind {
         &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].kind
     }
 
@@ -191,7 +191,7 @@ impl Parser {
         found
     }
 
-    fn want(&mut self, c: char) -> Parsed<()> {
+    fn expect(&mut self, c: char) -> Parsed<()> {
         if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{c}`"))) }
     }
 
@@ -207,7 +207,7 @@ impl Parser {
         matches!(&self.peek().kind, Kind::Word(it) if it == word)
     }
 
-    fn want_word(&mut self, word: &str) -> Parsed<()> {
+    fn expect_word(&mut self, word: &str) -> Parsed<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 

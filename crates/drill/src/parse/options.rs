@@ -9,10 +9,10 @@ impl Parser {
     /// `<mss 1460,nop,…>` or `<...>`; the `<` is next. `None`: any options.
     pub(super) fn tcp_options(&mut self) -> Parsed<Option<Vec<OptionSpec>>> {
         let pos = self.peek().pos;
-        self.want('<')?;
+        self.expect('<')?;
         if self.peek().kind == Kind::Ellipsis {
             self.next();
-            self.want('>')?;
+            self.expect('>')?;
             return Ok(None);
         }
         let mut options = Vec::new();
@@ -22,7 +22,7 @@ impl Parser {
                 break;
             }
         }
-        self.want('>')?;
+        self.expect('>')?;
         let len: usize = options.iter().map(OptionSpec::len).sum();
         if len > 40 {
             let what = format!("the TCP options have {len} bytes");
@@ -52,9 +52,9 @@ impl Parser {
                 OptionSpec::Md5(digest)
             }
             "TS" => {
-                self.want_word("val")?;
+                self.expect_word("val")?;
                 let value = self.number("TS val", u32::MAX)?;
-                self.want_word("ecr")?;
+                self.expect_word("ecr")?;
                 OptionSpec::Timestamps(value, self.number("TS ecr", u32::MAX)?)
             }
             "FO" => self.fast_open(pos, false)?,
@@ -71,7 +71,7 @@ impl Parser {
         let mut blocks = Vec::new();
         loop {
             let left = self.number("left edge of a SACK block", u32::MAX)?;
-            self.want(':')?;
+            self.expect(':')?;
             blocks.push((left, self.number("right edge of a SACK block", u32::MAX)?));
             if !matches!(self.peek().kind, Kind::Int(_)) {
                 return Ok(blocks);

@@ -15,7 +15,7 @@ impl Parser {
         let pos = self.peek().pos;
         let direction = if self.eat('<') { Direction::Inbound } else { Direction::Outbound };
         if direction == Direction::Outbound {
-            self.want('>')?;
+            self.expect('>')?;
         }
         let outer = self.outer_headers()?;
         let ip = self.ip_info(direction)?;
@@ -24,9 +24,9 @@ impl Parser {
         }
         let transport = if self.eat_word("udp") {
             let ports = self.ports()?;
-            self.want('(')?;
+            self.expect('(')?;
             let len = self.number("UDP payload length", 65_507)?;
-            self.want(')')?;
+            self.expect(')')?;
             TransportSpec::Udp(ports, len)
         } else if self.eat_word("icmp") {
             TransportSpec::Icmp(self.icmp()?)
@@ -42,16 +42,16 @@ impl Parser {
             if self.eat_word("ipv4") {
                 let info = self.ip_info(Direction::Outbound)?;
                 let src = self.ipv4_address()?;
-                self.want('>')?;
+                self.expect('>')?;
                 let dst = self.ipv4_address()?;
-                self.want(':')?;
+                self.expect(':')?;
                 outer.push(Outer::Ipv4(info, src, dst));
             } else if self.eat_word("ipv6") {
                 let info = self.ip_info(Direction::Outbound)?;
                 let src = self.ipv6_address()?;
-                self.want('>')?;
+                self.expect('>')?;
                 let dst = self.ipv6_address()?;
-                self.want(':')?;
+                self.expect(':')?;
                 outer.push(Outer::Ipv6(info, src, dst));
             } else if self.eat_word("gre") || self.eat_word("GREv0") {
                 let gre = if self.eat(':') {
@@ -59,13 +59,13 @@ impl Parser {
                 } else {
                     self.eat(',');
                     let gre = self.gre_fields()?;
-                    self.want(':')?;
+                    self.expect(':')?;
                     gre
                 };
                 outer.push(Outer::Gre(gre));
             } else if self.eat_word("mpls") {
                 let labels = self.mpls_stack()?;
-                self.want(':')?;
+                self.expect(':')?;
                 outer.push(Outer::Mpls(labels));
             } else {
                 return Ok(outer);
@@ -79,23 +79,23 @@ impl Parser {
     /// `flags [key present, …], sum 0, off 0, key=5, seq 1`.
     pub(super) fn gre_fields(&mut self) -> Parsed<GreSpec> {
         if !self.eat_word("flags") {
-            self.want_word("Flags")?;
+            self.expect_word("Flags")?;
         }
         let flags =
             if self.eat('[') { self.gre_flags()? } else { self.number("GRE flags", 0xffff)? };
         let mut gre = GreSpec { flags: flags as u16, ..GreSpec::default() };
         self.eat(',');
-        self.want_word("sum")?;
+        self.expect_word("sum")?;
         gre.sum = self.number("GRE checksum", 0xffff)? as u16;
         self.eat(',');
-        self.want_word("off")?;
+        self.expect_word("off")?;
         gre.offset = self.number("GRE offset", 0xffff)? as u16;
         self.eat(',');
-        self.want_word("key")?;
+        self.expect_word("key")?;
         self.eat('=');
         gre.key = self.number("GRE key", u32::MAX)?;
         self.eat(',');
-        self.want_word("seq")?;
+        self.expect_word("seq")?;
         gre.sequence = self.number("GRE sequence number", u32::MAX)?;
         Ok(gre)
     }
@@ -109,7 +109,7 @@ impl Parser {
                 "checksum" => 0x8000,
                 "key" => 0x2000,
                 "sequence" => {
-                    self.want('#')?;
+                    self.expect('#')?;
                     0x1000
                 }
                 _ => {
@@ -118,13 +118,13 @@ impl Parser {
                 }
             };
             if word != "none" {
-                self.want_word("present")?;
+                self.expect_word("present")?;
             }
             if !self.eat(',') {
                 break;
             }
         }
-        self.want(']')?;
+        self.expect(']')?;
         Ok(flags)
     }
 
@@ -132,21 +132,21 @@ impl Parser {
     pub(super) fn mpls_stack(&mut self) -> Parsed<Vec<MplsLabel>> {
         let mut labels = Vec::new();
         while self.eat('(') {
-            self.want_word("label")?;
+            self.expect_word("label")?;
             let label = self.number("MPLS label", 0xf_ffff)?;
-            self.want(',')?;
-            self.want_word("tc")?;
+            self.expect(',')?;
+            self.expect_word("tc")?;
             let class = self.number("MPLS traffic class", 7)? as u8;
-            self.want(',')?;
+            self.expect(',')?;
             let bottom = self.eat('[');
             if bottom {
-                self.want_word("S")?;
-                self.want(']')?;
-                self.want(',')?;
+                self.expect_word("S")?;
+                self.expect(']')?;
+                self.expect(',')?;
             }
-            self.want_word("ttl")?;
+            self.expect_word("ttl")?;
             let ttl = self.number("MPLS TTL", 255)? as u8;
-            self.want(')')?;
+            self.expect(')')?;
             labels.push(MplsLabel { label, class, bottom, ttl });
             if labels.len() > MAX_LABELS {
                 return Err(self.expected("no more than eight MPLS labels"));
@@ -204,19 +204,18 @@ impl Parser {
                 break;
             }
         }
-        self.want(close)?;
+        self.expect(close)?;
         Ok(info)
     }
 
     /// `80 > 1000`, or nothing.
     fn ports(&mut self) -> Parsed<Ports> {
-        let given =
-            matches!(self.peek().kind, Kind::Int(_)) && *self.peek_behind(1) == Kind::Char('>');
+        let given = matches!(self.peek().kind, Kind::Int(_)) && *self.peek_at(1) == Kind::Char('>');
         if !given {
             return Ok(Ports::default());
         }
         let src = self.number("source port", 0xffff)? as u16;
-        self.want('>')?;
+        self.expect('>')?;
         Ok(Ports { src, dst: self.number("destination port", 0xffff)? as u16 })
     }
 
@@ -271,11 +270,11 @@ impl Parser {
     fn sequence_range(&mut self) -> Parsed<(u32, u32)> {
         let pos = self.peek().pos;
         let begin = self.number("sequence number", u32::MAX)?;
-        self.want(':')?;
+        self.expect(':')?;
         let end = self.number("sequence number", u32::MAX)?;
-        self.want('(')?;
+        self.expect('(')?;
         let len = self.number("payload length", 0xffff)?;
-        self.want(')')?;
+        self.expect(')')?;
         if begin.wrapping_add(len) != end {
             let what = format!("{begin}:{end}({len}) does not add up");
             let fix = format!("{begin} and {len} bytes make {}", begin.wrapping_add(len));
@@ -324,15 +323,15 @@ impl Parser {
         let (udp, raw) = (self.is_word("udp"), self.is_word("raw"));
         let quoted = if udp || raw {
             self.next();
-            self.want('(')?;
+            self.expect('(')?;
             let len = self.number("payload length", 0xffff)?;
-            self.want(')')?;
+            self.expect(')')?;
             if udp { Quoted::Udp(len) } else { Quoted::Raw(len) }
         } else {
             let (seq, len) = self.sequence_range()?;
             Quoted::Tcp { seq, len }
         };
-        self.want(']')?;
+        self.expect(']')?;
         Ok(quoted)
     }
 }

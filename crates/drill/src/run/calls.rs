@@ -25,7 +25,7 @@ impl<'a> Run<'a> {
         self.wait_for(due, "system call")?;
         let syscall = self.syscall(spec)?;
         let end = spec.end.map(|end| end + due.offset);
-        let id = self.harness.begin(syscall);
+        let id = self.harness.start(syscall);
         let begun = Some(Pending { id, spec, due, end });
         if end.is_some() {
             self.pending = begun;
@@ -39,7 +39,7 @@ impl<'a> Run<'a> {
         // A call without an end that waits all the same: until a timeout of its own, perhaps.
         if !self.pass(self.now() + FOREVER, |run| run.own.is_none())? {
             if let Some(given_up) = self.own.take() {
-                self.harness.forget(given_up.id);
+                self.harness.cancel(given_up.id);
             }
             let reason = format!(
                 "{} waits, and the script gives no time at which it returns",
@@ -89,13 +89,13 @@ impl<'a> Run<'a> {
             let Some(pending) = place else { continue };
             let Some(finished) = self.harness.finished(pending.id) else { continue };
             if let Some(pending) = place.take() {
-                self.hear(&pending, finished)?;
+                self.on_return(&pending, finished)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, pending: &Pending<'a>, finished: FinishedCall) -> Step<()> {
+    fn on_return(&mut self, pending: &Pending<'a>, finished: FinishedCall) -> Step<()> {
         let text = call_text(pending.spec);
         let at = self.micros(finished.at);
         self.log.push(format!("{} {text} returns", seconds(at)));

@@ -86,7 +86,7 @@ impl Run<'_> {
         let mut len = 0;
         let at = loop {
             let Some((sent_at, outer, packet)) = self.next_packet(index, due)? else {
-                return Err(self.nothing_came(spec, due, &got));
+                return Err(self.missing_packet(spec, due, &got));
             };
             if syn_ack
                 && self.conns[index].phase == Phase::SynIn
@@ -308,7 +308,7 @@ impl Run<'_> {
         }
     }
 
-    fn nothing_came(&self, spec: &PacketSpec, due: Due, got: &[ActualPacket]) -> super::Stop {
+    fn missing_packet(&self, spec: &PacketSpec, due: Due, got: &[ActualPacket]) -> super::Stop {
         let mut details =
             vec![format!("  script: {}", show::spec(spec, self.settings.ip_version.family()))];
         for actual in got {

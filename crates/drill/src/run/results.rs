@@ -18,7 +18,7 @@ impl Run<'_> {
     pub(super) fn returned(&mut self, spec: &CallSpec, outcome: CallResult) -> Step<()> {
         self.check_result(spec, &outcome)?;
         if let Ok(done) = outcome {
-            self.remember(spec, &done)?;
+            self.record_result(spec, &done)?;
             self.check_data(spec, &done.data)?;
         } else if spec.name == "epoll_wait" {
             self.check_data(spec, &Data::Events(Vec::new()))?;
@@ -59,7 +59,7 @@ impl Run<'_> {
     }
 
     /// New descriptors and connections, and those that are gone.
-    fn remember(&mut self, spec: &CallSpec, done: &Return) -> Step<()> {
+    fn record_result(&mut self, spec: &CallSpec, done: &Return) -> Step<()> {
         let live = done.value as Fd;
         match spec.name.as_str() {
             "socket" => {

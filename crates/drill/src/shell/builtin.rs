@@ -21,14 +21,14 @@ pub(super) fn run(
     };
     Ok(Some(match name {
         ":" | "true" | "trap" | "wait" | "ulimit" | "umask" | "cd" | "hash" => {
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "false" => CommandResult::failed(String::new()),
-        "test" => holds(shell, args, kernel),
+        "test" => test(shell, args, kernel),
         "[" | "[[" => {
             let close = if name == "[" { "]" } else { "]]" };
             match args.split_last() {
-                Some((last, args)) if *last == close => holds(shell, args, kernel),
+                Some((last, args)) if *last == close => test(shell, args, kernel),
                 _ => return Err(Fault::new(pos, format!("no `{close}` follows"), "")),
             }
         }
@@ -36,23 +36,23 @@ pub(super) fn run(
             let status = status(args.first(), shell.last);
             let leaving = if name == "exit" { ListExit::Exit } else { ListExit::Return };
             shell.leaving = Some(leaving(status));
-            CommandResult { status, ..CommandResult::quiet() }
+            CommandResult { status, ..CommandResult::success() }
         }
         "break" | "continue" => {
             let loops = args.first().and_then(|it| it.parse().ok()).unwrap_or(1_u32).max(1);
             let leaving = if name == "break" { ListExit::Break } else { ListExit::Continue };
             shell.leaving = Some(leaving(loops));
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "set" => {
             set(shell, args);
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "shift" => {
             let by = args.first().and_then(|it| it.parse().ok()).unwrap_or(1_usize);
             let end = (1 + by).min(shell.arguments.len());
             shell.arguments.drain(1.min(end)..end);
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "export" | "local" | "readonly" | "declare" | "typeset" => {
             for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
@@ -60,21 +60,21 @@ pub(super) fn run(
                     shell.assign(name, value.to_owned(), pos)?;
                 }
             }
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "unset" => {
             for arg in args {
                 shell.variables.remove(*arg);
                 shell.functions.remove(*arg);
             }
-            CommandResult::quiet()
+            CommandResult::success()
         }
         "let" => {
             let mut value = 0;
             for arg in args {
                 value = shell.arithmetic_or_fault(arg, 0, pos)?;
             }
-            if value == 0 { CommandResult::failed(String::new()) } else { CommandResult::quiet() }
+            if value == 0 { CommandResult::failed(String::new()) } else { CommandResult::success() }
         }
         "read" => read(shell, args, input, pos)?,
         "eval" => {
@@ -85,7 +85,7 @@ pub(super) fn run(
     }))
 }
 
-fn holds(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> CommandResult {
+fn test(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> CommandResult {
     // Whether there is something in each file that a word could name.
     let there: Vec<(String, bool)> = args
         .iter()
@@ -100,13 +100,13 @@ fn holds(shell: &Shell, args: &[&str], kernel: &mut Kernel) -> CommandResult {
         .collect();
     let exists =
         |path: &str| there.iter().find(|(known, _)| known == path).map(|(_, filled)| *filled);
-    match condition::holds(args, &exists) {
-        Ok(true) => CommandResult::quiet(),
+    match condition::evaluate(args, &exists) {
+        Ok(true) => CommandResult::success(),
         Ok(false) => CommandResult::failed(String::new()),
         Err(what) => CommandResult {
             status: Status(2),
             err: format!("test: {what}\n"),
-            ..CommandResult::quiet()
+            ..CommandResult::success()
         },
     }
 }
@@ -153,7 +153,7 @@ fn read(shell: &mut Shell, args: &[&str], input: &mut String, pos: Pos) -> Done<
         };
         shell.assign(name, value.to_owned(), pos)?;
     }
-    Ok(CommandResult::quiet())
+    Ok(CommandResult::success())
 }
 
 /// `seq LAST`, `seq FIRST LAST`, `seq FIRST STEP LAST`.
@@ -215,7 +215,7 @@ impl Shell {
             Err(_) => CommandResult {
                 status: Status(2),
                 err: "expr: syntax error\n".to_owned(),
-                ..CommandResult::quiet()
+                ..CommandResult::success()
             },
         }
     }

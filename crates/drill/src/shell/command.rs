@@ -15,7 +15,7 @@ impl Shell {
         pos: Pos,
         kernel: &mut Kernel,
     ) -> Done<CommandResult> {
-        let Some((first, rest)) = words.split_first() else { return Ok(CommandResult::quiet()) };
+        let Some((first, rest)) = words.split_first() else { return Ok(CommandResult::success()) };
         if let Some(body) = self.functions.get(first).map(Arc::clone) {
             return self.call_function(&body, words, input, pos, kernel);
         }
@@ -59,7 +59,7 @@ impl Shell {
             "rm" => Ok(self.remove(&args)),
             "touch" => self.touch(&args, pos, kernel),
             "modprobe" | "sleep" | "usleep" | "chmod" | "sync" | "taskset" => {
-                Ok(CommandResult::quiet())
+                Ok(CommandResult::success())
             }
             "sh" | "bash" | "source" | "." => self.shell_of(name, rest, input, pos, kernel),
             "sudo" | "env" | "command" | "exec" | "timeout" | "nice" => {
@@ -82,7 +82,7 @@ impl Shell {
     ) -> Done<CommandResult> {
         // A suite's own clean-up, written by `set_sysctls.py`: every run has a fresh host.
         if name.starts_with("sysctl_restore_") && path.starts_with("/tmp/") {
-            return Ok(CommandResult::quiet());
+            return Ok(CommandResult::success());
         }
         if name == "set_sysctls.py" {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();

@@ -6,7 +6,10 @@ use super::glob;
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn holds(words: &[&str], exists: &dyn Fn(&str) -> Option<bool>) -> Result<bool, String> {
+pub(super) fn evaluate(
+    words: &[&str],
+    exists: &dyn Fn(&str) -> Option<bool>,
+) -> Result<bool, String> {
     let mut condition = Condition { words, at: 0, depth: 0, exists };
     let value = condition.either()?;
     match words.get(condition.at) {
@@ -110,7 +113,7 @@ const MAX_DEPTH: u32 = 200;
 
 #[cfg(test)]
 mod tests {
-    use super::holds;
+    use super::evaluate;
 
     #[test]
     fn conditions() {
@@ -140,11 +143,11 @@ mod tests {
             ("ipv6 == ipv*", true),
         ] {
             let words: Vec<&str> = text.split_whitespace().collect();
-            assert_eq!(holds(&words, &exists), Ok(value), "{text}");
+            assert_eq!(evaluate(&words, &exists), Ok(value), "{text}");
         }
         for text in ["a b", "1 -eq x", "( a", "-q x", "a = b c"] {
             let words: Vec<&str> = text.split_whitespace().collect();
-            assert!(holds(&words, &exists).is_err(), "{text}");
+            assert!(evaluate(&words, &exists).is_err(), "{text}");
         }
     }
 }

@@ -30,7 +30,7 @@ impl Shell {
         input: &mut String,
         kernel: &mut Kernel,
     ) -> Done<CommandResult> {
-        let mut whole = CommandResult::quiet();
+        let mut whole = CommandResult::success();
         let mut skip = false;
         for pipeline in list {
             if !skip {
@@ -90,7 +90,7 @@ impl Shell {
         input: &mut String,
         kernel: &mut Kernel,
     ) -> Done<CommandResult> {
-        let mut whole = CommandResult::quiet();
+        let mut whole = CommandResult::success();
         let mut piped = String::new();
         for (index, command) in pipeline.commands.iter().enumerate() {
             let input = if index == 0 { &mut *input } else { &mut piped };
@@ -138,20 +138,20 @@ impl Shell {
         match &command.kind {
             Kind::Simple(words) => self.simple(words, input, pos, kernel),
             Kind::If(branches, otherwise) => {
-                let mut whole = CommandResult::quiet();
+                let mut whole = CommandResult::success();
                 for (condition, then) in branches {
                     let holds = self.condition(condition, input, &mut whole, kernel)?;
                     if self.leaving.is_some() {
                         return Ok(whole);
                     }
                     if holds {
-                        return self.rest(whole, then, input, kernel);
+                        return self.chosen_list(whole, then, input, kernel);
                     }
                 }
-                self.rest(whole, otherwise, input, kernel)
+                self.chosen_list(whole, otherwise, input, kernel)
             }
             Kind::While { until, condition, body } => {
-                let mut whole = CommandResult::quiet();
+                let mut whole = CommandResult::success();
                 loop {
                     let status = whole.status;
                     let holds = self.condition(condition, input, &mut whole, kernel)?;
@@ -159,7 +159,7 @@ impl Shell {
                     if holds == *until || self.leaving.is_some() {
                         return Ok(whole);
                     }
-                    if self.turn(&mut whole, body, input, pos, kernel)? {
+                    if self.run_body(&mut whole, body, input, pos, kernel)? {
                         return Ok(whole);
                     }
                 }
@@ -169,20 +169,20 @@ impl Shell {
                     Some(words) => self.expand_all(words, pos, kernel)?,
                     None => self.arguments.iter().skip(1).cloned().collect(),
                 };
-                let mut whole = CommandResult::quiet();
+                let mut whole = CommandResult::success();
                 for value in values {
                     self.assign(name, value, pos)?;
-                    if self.turn(&mut whole, body, input, pos, kernel)? {
+                    if self.run_body(&mut whole, body, input, pos, kernel)? {
                         break;
                     }
                 }
                 Ok(whole)
             }
             Kind::Count([begin, condition, step], body) => {
-                let mut whole = CommandResult::quiet();
+                let mut whole = CommandResult::success();
                 self.arithmetic_or_fault(begin, 0, pos)?;
                 while self.arithmetic_or_fault(condition, 1, pos)? != 0 {
-                    if self.turn(&mut whole, body, input, pos, kernel)? {
+                    if self.run_body(&mut whole, body, input, pos, kernel)? {
                         break;
                     }
                     self.arithmetic_or_fault(step, 0, pos)?;
@@ -199,7 +199,7 @@ impl Shell {
                         }
                     }
                 }
-                Ok(CommandResult::quiet())
+                Ok(CommandResult::success())
             }
             Kind::Group(list) => self.list(list, input, kernel),
             Kind::Subshell(list) => {
@@ -211,18 +211,18 @@ impl Shell {
                 Ok(if value == 0 {
                     CommandResult::failed(String::new())
                 } else {
-                    CommandResult::quiet()
+                    CommandResult::success()
                 })
             }
             Kind::Function(name, body) => {
                 self.functions.insert(name.clone(), Arc::clone(body));
-                Ok(CommandResult::quiet())
+                Ok(CommandResult::success())
             }
         }
     }
 
     /// The list that a condition has chosen.
-    fn rest(
+    fn chosen_list(
         &mut self,
         mut whole: CommandResult,
         list: &List,
@@ -235,7 +235,7 @@ impl Shell {
     }
 
     /// The body of a loop, once; true if the loop is over.
-    fn turn(
+    fn run_body(
         &mut self,
         whole: &mut CommandResult,
         body: &List,
@@ -310,7 +310,7 @@ impl Shell {
         if words.is_empty() {
             // The status of an assignment is that of the last `$(…)` in it.
             let status = if self.outputs == outputs { 0 } else { self.last };
-            return Ok(CommandResult { status: Status(status), ..CommandResult::quiet() });
+            return Ok(CommandResult { status: Status(status), ..CommandResult::success() });
         }
         self.last = last;
         let ran = self.command(&words, input, pos, kernel)?;

@@ -106,8 +106,8 @@ impl Shell {
                         value
                     }
                     Modifier::Default | Modifier::Assign => value,
-                    Modifier::Instead if value.is_empty() => value,
-                    Modifier::Instead => self.expand(word, pos, kernel)?,
+                    Modifier::Alternative if value.is_empty() => value,
+                    Modifier::Alternative => self.expand(word, pos, kernel)?,
                     Modifier::Prefix => {
                         let pattern = self.expand(word, pos, kernel)?;
                         glob::without_prefix(&value, &pattern).to_owned()

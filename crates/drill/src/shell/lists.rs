@@ -65,7 +65,7 @@ impl Reader {
         self.word_ahead().as_deref() == Some(word) && self.eat(word)
     }
 
-    fn want_keyword(&mut self, word: &str) -> Result<(), Fault> {
+    fn expect_keyword(&mut self, word: &str) -> Result<(), Fault> {
         self.lines();
         while self.eat(";") {
             self.lines();
@@ -112,7 +112,7 @@ impl Reader {
             "{" => {
                 self.eat("{");
                 let list = self.list()?;
-                self.want_keyword("}")?;
+                self.expect_keyword("}")?;
                 Kind::Group(list)
             }
             "if" => {
@@ -170,7 +170,7 @@ impl Reader {
             return Err(Fault::new(pos, format!("the body of {name}() is missing"), "{ …; }"));
         }
         let body = self.list()?;
-        self.want_keyword("}")?;
+        self.expect_keyword("}")?;
         Ok(Kind::Function(name, Arc::new(body)))
     }
 
@@ -178,21 +178,21 @@ impl Reader {
         let mut branches = Vec::new();
         loop {
             let condition = self.list()?;
-            self.want_keyword("then")?;
+            self.expect_keyword("then")?;
             branches.push((condition, self.list()?));
             if self.eat_keyword("elif") {
                 continue;
             }
             let otherwise = if self.eat_keyword("else") { self.list()? } else { Vec::new() };
-            self.want_keyword("fi")?;
+            self.expect_keyword("fi")?;
             return Ok(Kind::If(branches, otherwise));
         }
     }
 
     fn do_done(&mut self) -> Result<List, Fault> {
-        self.want_keyword("do")?;
+        self.expect_keyword("do")?;
         let body = self.list()?;
-        self.want_keyword("done")?;
+        self.expect_keyword("done")?;
         Ok(body)
     }
 
@@ -231,7 +231,7 @@ impl Reader {
     fn case_command(&mut self) -> Result<Kind, Fault> {
         self.blanks();
         let word = self.word()?;
-        self.want_keyword("in")?;
+        self.expect_keyword("in")?;
         let mut arms = Vec::new();
         loop {
             self.lines();
@@ -254,7 +254,7 @@ impl Reader {
             arms.push((patterns, self.list()?));
             self.lines();
             if !self.eat(";;") {
-                self.want_keyword("esac")?;
+                self.expect_keyword("esac")?;
                 return Ok(Kind::Case(word, arms));
             }
         }

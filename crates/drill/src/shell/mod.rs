@@ -108,7 +108,7 @@ impl CommandResult {
         Self { status: Status::FAILURE, out: String::new(), err }
     }
 
-    const fn quiet() -> Self {
+    const fn success() -> Self {
         Self::ok(String::new())
     }
 }
@@ -126,7 +126,7 @@ impl Shell {
     /// # Errors
     /// What is wrong with it, or is not interpreted.
     pub fn run(&mut self, command: &Command, kernel: &mut Kernel) -> Done<Status> {
-        self.begin();
+        self.reset_flow();
         let list = words::parse(&command.text, command.pos)?;
         let ran = self.list(&list, &mut String::new(), kernel)?;
         self.print(&ran.out);
@@ -139,7 +139,7 @@ impl Shell {
     /// # Errors
     /// There is no such file there; what is wrong with it, or is not interpreted.
     pub fn run_file(&mut self, path: &str, pos: Pos, kernel: &mut Kernel) -> Done<Status> {
-        self.begin();
+        self.reset_flow();
         let ran = self.script(path, &[], &mut String::new(), pos, kernel)?;
         self.print(&ran.out);
         self.print(&ran.err);
@@ -147,7 +147,7 @@ impl Shell {
     }
 
     /// What every text begins with, whatever the one before has left.
-    fn begin(&mut self) {
+    fn reset_flow(&mut self) {
         (self.strict, self.leaving, self.depth) = (false, None, 0);
         self.arguments = vec!["sh".to_owned()];
     }

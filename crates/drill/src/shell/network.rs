@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// setting that is not modelled ends the script.
 pub(super) fn set(kernel: &mut Kernel, name: &str, value: &str, pos: Pos) -> Done<CommandResult> {
     match kernel.set(name, value) {
-        Setting::Done => Ok(CommandResult::quiet()),
+        Setting::Done => Ok(CommandResult::success()),
         Setting::Unknown => {
             Err(Fault::no_meaning(pos, format!("setting `{name}` is not modelled")))
         }
@@ -26,7 +26,7 @@ pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Comma
     let has = |letter| args.iter().any(|arg| arg.starts_with('-') && arg.contains(letter));
     // `-e`: settings that are not there are no fault.
     let (bare, lenient) = (has('n'), has('e'));
-    let mut whole = CommandResult::quiet();
+    let mut whole = CommandResult::success();
     for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
         let Some((name, value)) = arg.split_once('=') else {
             match kernel.get(arg) {
@@ -67,7 +67,7 @@ pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<
             return Ok(ran);
         }
     }
-    Ok(CommandResult::quiet())
+    Ok(CommandResult::success())
 }
 
 /// `tc qdisc …`.
@@ -98,7 +98,7 @@ pub(super) fn ethtool(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Comm
             return Err(Fault::no_meaning(pos, format!("offload `{name}` is not modelled")));
         }
     }
-    Ok(CommandResult::quiet())
+    Ok(CommandResult::success())
 }
 
 /// `nstat [-n] [-s] [-a] [-z] [-r] [NAME…]`: counters since the last time.
@@ -114,9 +114,9 @@ pub(super) fn nstat(kernel: &mut Kernel, args: &[&str]) -> CommandResult {
         }
     }
     if !flag('s') {
-        kernel.remember_counters();
+        kernel.reset_counters();
     }
-    if flag('n') { CommandResult::quiet() } else { CommandResult::ok(out) }
+    if flag('n') { CommandResult::success() } else { CommandResult::ok(out) }
 }
 
 /// `ip route …`, `ip link set …`, `ip tcp_metrics …`.
@@ -130,9 +130,9 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandRe
     match args.as_slice() {
         ["tcp_metrics" | "tcpmetrics", "flush", ..] => {
             kernel.flush_metrics();
-            Ok(CommandResult::quiet())
+            Ok(CommandResult::success())
         }
-        ["tcp_metrics" | "tcpmetrics", ..] => Ok(CommandResult::quiet()),
+        ["tcp_metrics" | "tcpmetrics", ..] => Ok(CommandResult::success()),
         ["link", "set", rest @ ..] => link_set(kernel, rest, pos),
         ["route" | "ro" | "r" | "rule", ..] => {
             let command = all.join(" ");
@@ -157,7 +157,7 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandRe
 /// `ip tunnel add NAME mode MODE remote ADDRESS …`.
 fn add_tunnel(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<CommandResult> {
     match kernel.add_tunnel(words) {
-        Ok(()) => Ok(CommandResult::quiet()),
+        Ok(()) => Ok(CommandResult::success()),
         Err(what) if what.contains("exists") => Ok(CommandResult::failed(format!("{what}\n"))),
         Err(what) => Err(Fault::no_meaning(pos, format!("{what} is not modelled"))),
     }
@@ -182,7 +182,7 @@ fn address(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<CommandResult>
         return Err(Fault::new(pos, what, "write ip addr add 192.0.2.1/24 dev tun0"));
     };
     kernel.add_address(port, address, len);
-    Ok(CommandResult::quiet())
+    Ok(CommandResult::success())
 }
 
 fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
@@ -209,7 +209,7 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult>
             | "gro_ipv4_max_size" | "txqueuelen" | "qlen" => {
                 words.next();
             }
-            "lo" => return Ok(CommandResult::quiet()),
+            "lo" => return Ok(CommandResult::success()),
             _ => {
                 return Err(Fault::no_meaning(
                     pos,
@@ -218,7 +218,7 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult>
             }
         }
     }
-    Ok(CommandResult::quiet())
+    Ok(CommandResult::success())
 }
 
 /// `ifconfig tun0 mtu 9000`.

@@ -91,7 +91,7 @@ impl Branch {
         let Some(((atom, times), rest)) = atoms.split_first() else {
             return !self.end || line.is_empty();
         };
-        let fits = |at: usize| line.get(at).is_some_and(|c| atom.fits(*c));
+        let fits = |at: usize| line.get(at).is_some_and(|c| atom.matches(*c));
         match times {
             Times::Once => fits(0) && self.here(rest, &line[1..]),
             Times::Any | Times::OneOrMore => {
@@ -104,7 +104,7 @@ impl Branch {
 }
 
 impl Atom {
-    fn fits(&self, c: char) -> bool {
+    fn matches(&self, c: char) -> bool {
         match self {
             Self::One(one) => *one == c,
             Self::Any => true,

@@ -38,7 +38,7 @@ pub(super) enum Modifier {
     /// `:=` and `=`: this, if it is empty, from now on.
     Assign,
     /// `:+` and `+`: this, if it is not empty.
-    Instead,
+    Alternative,
     /// `#` and `##`: without what it begins with.
     Prefix,
     /// `%` and `%%`: without what it ends with.

@@ -121,7 +121,7 @@ impl Shell {
         }
         self.files.insert(path.to_owned(), File::Bytes(len));
         self.new_files.push((path.to_owned(), Some(len)));
-        Ok(CommandResult::quiet())
+        Ok(CommandResult::success())
     }
 
     pub(super) fn touch(
@@ -133,7 +133,7 @@ impl Shell {
         for path in args {
             self.write(path, "", true, pos, kernel)?;
         }
-        Ok(CommandResult::quiet())
+        Ok(CommandResult::success())
     }
 
     /// Only virtual files go.
@@ -147,7 +147,7 @@ impl Shell {
         if missing && !force {
             CommandResult::failed("rm: no such file\n".to_owned())
         } else {
-            CommandResult::quiet()
+            CommandResult::success()
         }
     }
 

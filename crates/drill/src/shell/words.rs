@@ -373,10 +373,10 @@ impl Reader {
         let signs = [
             (":-", Modifier::Default),
             (":=", Modifier::Assign),
-            (":+", Modifier::Instead),
+            (":+", Modifier::Alternative),
             ("-", Modifier::Default),
             ("=", Modifier::Assign),
-            ("+", Modifier::Instead),
+            ("+", Modifier::Alternative),
             ("##", Modifier::Prefix),
             ("#", Modifier::Prefix),
             ("%%", Modifier::Suffix),
