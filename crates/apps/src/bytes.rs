@@ -116,7 +116,7 @@ impl Streams {
     ) -> u64 {
         let Some(tcp) = host.tcp_connection(socket) else { return 0 };
         let room = u64::from(tcp.sndbuf().saturating_sub(tcp.wmem_queued())) + BEYOND;
-        let place = self.place_of(host, socket);
+        let place = self.stream_of(host, socket);
         let Some(stream) = place.and_then(|place| self.all.get_mut(place)) else { return 0 };
         self.memory.resize(len.min(room) as usize, 0);
         fill(key(stream.local, stream.remote), stream.written, &mut self.memory);
@@ -133,14 +133,14 @@ impl Streams {
         socket: SocketId,
         max: u64,
     ) -> TcpRead {
-        let place = self.place_of(host, socket);
+        let place = self.stream_of(host, socket);
         let unread = host.tcp_connection(socket).map_or(0, Connection::unread_bytes);
         // Memory without room would read nothing, whatever there is to be told.
         self.memory.resize(max.min(u64::from(unread).max(1)) as usize, 0);
         let read = host.tcp_receive(now, socket, &mut self.memory).unwrap_or(TcpRead::Reset);
         let Some(stream) = place.and_then(|place| self.all.get_mut(place)) else { return read };
         match read {
-            TcpRead::Data(len) => stream.take(&self.memory[..len as usize]),
+            TcpRead::Data(len) => stream.verify(&self.memory[..len as usize]),
             TcpRead::WouldBlock => {}
             TcpRead::Eof | TcpRead::Reset => {
                 stream.eof |= matches!(read, TcpRead::Eof);
@@ -151,7 +151,7 @@ impl Streams {
     }
 
     /// The place of a connection's stream, which begins when it is first asked for.
-    fn place_of(&mut self, host: &Host, socket: SocketId) -> Option<usize> {
+    fn stream_of(&mut self, host: &Host, socket: SocketId) -> Option<usize> {
         if let Some(place) = self.open.get(&socket) {
             return Some(*place);
         }
@@ -187,7 +187,7 @@ impl Streams {
 
 impl Stream {
     /// Holds `bytes`, which come next, against what was written in their place.
-    fn take(&mut self, bytes: &[u8]) {
+    fn verify(&mut self, bytes: &[u8]) {
         let key = key(self.remote, self.local);
         let mut expected = [0; 4_096];
         for piece in bytes.chunks(expected.len()) {
@@ -289,9 +289,9 @@ mod tests {
         let mut bytes = vec![0; 10_000];
         fill(key(stream(1, 2).local, stream(1, 2).remote), 0, &mut bytes);
         let mut reader = stream(2, 1);
-        reader.take(&bytes[..5_000]);
+        reader.verify(&bytes[..5_000]);
         assert_eq!((reader.read, reader.wrong), (5_000, None));
-        reader.take(&bytes[5_001..]);
+        reader.verify(&bytes[5_001..]);
         assert_eq!((reader.read, reader.wrong), (9_999, Some(5_000)));
         let why = reader.compare(None).expect_err("it differs");
         assert_eq!(why, "byte 5000 that 10.0.0.1:2 read is not the one that 10.0.0.1:1 wrote");
@@ -302,7 +302,7 @@ mod tests {
         let mut bytes = [0; 64];
         fill(key(stream(3, 2).local, stream(3, 2).remote), 0, &mut bytes);
         let mut reader = stream(2, 1);
-        reader.take(&bytes);
+        reader.verify(&bytes);
         assert_eq!(reader.wrong, Some(0));
     }
 

@@ -97,7 +97,7 @@ impl Ping {
     }
 
     /// An answer has come: ping looks at the clock (`pinger`, `main_loop`).
-    fn look_at_clock(&mut self, cx: &mut AppCx<'_>) {
+    fn read_clock(&mut self, cx: &mut AppCx<'_>) {
         let waited = Duration::from_millis((cx.now - self.latest).as_millis());
         if self.next > cx.now && waited + SHORT_WAIT < self.interval {
             self.next = cx.now + (self.interval - waited);
@@ -134,7 +134,7 @@ impl App for Ping {
             self.report.round_trips.push((answer.at, answer.at - sent_at));
         }
         if matches!(self.protocol, Protocol::Icmp(_)) {
-            self.look_at_clock(cx);
+            self.read_clock(cx);
         }
     }
 

@@ -59,7 +59,7 @@ impl QueryClient {
         }
     }
 
-    fn ask(&mut self, cx: &mut AppCx<'_>) {
+    fn send_query(&mut self, cx: &mut AppCx<'_>) {
         self.asked_at = cx.now;
         self.report.sent += 1;
         for index in 0..self.legs.len() {
@@ -122,7 +122,7 @@ impl QueryClient {
         } else if self.think > Duration::ZERO {
             cx.wake_at(cx.now + self.think);
         } else {
-            self.ask(cx);
+            self.send_query(cx);
         }
     }
 
@@ -161,7 +161,7 @@ impl App for QueryClient {
                 leg.connected = true;
                 self.unconnected -= 1;
                 if self.unconnected == 0 && self.count > 0 {
-                    self.ask(cx);
+                    self.send_query(cx);
                 }
             }
         }
@@ -171,7 +171,7 @@ impl App for QueryClient {
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        self.ask(cx);
+        self.send_query(cx);
     }
 
     fn stop(&mut self, cx: &mut AppCx<'_>) {

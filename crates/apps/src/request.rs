@@ -83,7 +83,7 @@ impl RequestClient {
         }
     }
 
-    fn ask(&mut self, cx: &mut AppCx<'_>) {
+    fn send_request(&mut self, cx: &mut AppCx<'_>) {
         self.asked_at = cx.now;
         self.to_write = self.exchange.request;
         self.to_read = self.exchange.response;
@@ -135,7 +135,7 @@ impl RequestClient {
         } else if self.think > Duration::ZERO {
             cx.wake_at(cx.now + self.think);
         } else {
-            self.ask(cx);
+            self.send_request(cx);
         }
     }
 }
@@ -157,7 +157,7 @@ impl App for RequestClient {
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
         if ready.bits & SocketReady::WRITABLE != 0 {
             if self.report.sent == 0 && self.count > 0 {
-                self.ask(cx);
+                self.send_request(cx);
             } else {
                 self.write(cx);
             }
@@ -168,7 +168,7 @@ impl App for RequestClient {
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        self.ask(cx);
+        self.send_request(cx);
     }
 
     fn stop(&mut self, cx: &mut AppCx<'_>) {

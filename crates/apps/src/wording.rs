@@ -68,7 +68,7 @@ impl<T: ?Sized> Wording<T> {
     }
 
     /// What the words have made.
-    pub fn thing(self) -> &'static T {
+    pub fn value(self) -> &'static T {
         &self.0.thing
     }
 }

@@ -64,7 +64,7 @@ impl Impairments {
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
         let jitter = Correlated::new(chances.jitter_correlation);
-        let guest = chances.guest.map(|words| Guest(words.thing().boxed_clone()));
+        let guest = chances.guest.map(|words| Guest(words.value().boxed_clone()));
         Self { rules, chances, rng, guest, jitter, latest: Instant::ZERO }
     }
 

@@ -482,7 +482,7 @@ impl App {
     /// True if it runs over TCP.
     pub fn is_tcp(&self) -> bool {
         match self {
-            Self::Guest(guest) => guest.thing().is_tcp(),
+            Self::Guest(guest) => guest.value().is_tcp(),
             Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. } => {
                 false
             }

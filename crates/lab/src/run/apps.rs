@@ -202,7 +202,7 @@ fn is_finite(app: &App) -> bool {
         App::Request { count, .. } | App::Query { count, .. } | App::Connect { count, .. } => {
             count.is_some()
         }
-        App::Guest(guest) => guest.thing().is_finite(),
+        App::Guest(guest) => guest.value().is_finite(),
         App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
             false
         }
@@ -250,7 +250,7 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
         App::Guest(guest) => {
             let (tos, reply_tos) = (flow.tos, flow.reply_tos);
             let place = FlowPlace { local, remote, client, server, tos, reply_tos };
-            let (sender, receiver) = guest.thing().ends(&place);
+            let (sender, receiver) = guest.value().ends(&place);
             (sender, Some(receiver))
         }
         App::Query { .. } => return Err("a query has several servers".into()),

@@ -127,7 +127,7 @@ fn path(flow: &FlowPlan, index: usize, built: &BuiltWorld, routes: &Routes) -> V
         App::Ping { .. } if src.is_ipv4() => (0, 0, protocol::ICMP),
         App::Ping { .. } => (0, 0, protocol::ICMPV6),
         App::Cbr { .. } | App::Probe { .. } => ports(protocol::UDP),
-        App::Guest(guest) if !guest.thing().is_tcp() => ports(protocol::UDP),
+        App::Guest(guest) if !guest.value().is_tcp() => ports(protocol::UDP),
         _ => ports(protocol::TCP),
     };
     let key = RouteKey { src, src_port, dst_port, protocol, ..RouteKey::to(dst) };
