@@ -62,12 +62,12 @@ impl<'a> Acceptor<'a> {
             if let Some(stream) = self.listener.accept_for(look)? {
                 if self.newcomers.len() == NEWCOMERS {
                     let first = self.newcomers.remove(0);
-                    watch.turned_away(first.stream.peer_addr(), "too many others have come");
+                    watch.connection_refused(first.stream.peer_addr(), "too many others have come");
                 }
                 let (since, shown) = (Instant::now(), Vec::with_capacity(COOKIE));
                 self.newcomers.push(PendingClient { stream, since, shown });
             }
-            if let Some(client) = self.look(watch) {
+            if let Some(client) = self.poll(watch) {
                 return Ok(Some(client));
             }
             if left.is_zero() {
@@ -76,7 +76,7 @@ impl<'a> Acceptor<'a> {
         }
     }
 
-    fn look(&mut self, watch: &mut impl TestObserver) -> Option<(TcpStream, [u8; COOKIE])> {
+    fn poll(&mut self, watch: &mut impl TestObserver) -> Option<(TcpStream, [u8; COOKIE])> {
         let mut index = 0;
         while let Some(newcomer) = self.newcomers.get_mut(index) {
             match newcomer.look() {
@@ -85,7 +85,7 @@ impl<'a> Acceptor<'a> {
                     return Some((self.newcomers.remove(index).stream, cookie));
                 }
                 ClientState::Stranger(why) => {
-                    watch.turned_away(self.newcomers.remove(index).stream.peer_addr(), why);
+                    watch.connection_refused(self.newcomers.remove(index).stream.peer_addr(), why);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl<'a> Acceptor<'a> {
     }
 
     /// Whoever comes during a test is told that there is one.
-    pub fn refuse_others(&mut self) {
+    pub fn refuse_waiting(&mut self) {
         self.newcomers.drain(..).for_each(|newcomer| deny(&newcomer.stream));
         if let Ok(Some(stream)) = self.listener.accept_for(Duration::ZERO) {
             deny(&stream);

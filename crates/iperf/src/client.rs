@@ -19,7 +19,7 @@ pub trait TestObserver {
     /// An interval is over.
     fn interval(&mut self, test: &Test, interval: &Interval);
     /// A server has closed a connection that was no client's.
-    fn turned_away(&mut self, peer: SocketAddr, why: &str);
+    fn connection_refused(&mut self, peer: SocketAddr, why: &str);
 }
 
 /// How long a look at the control connection may last.
@@ -70,12 +70,12 @@ pub fn run(
     transfer(&control, &mut flows, &mut test, &mut meter, (interval, stop, watch))?;
     test.seconds = meter.elapsed().as_secs_f64();
     test.ours = meter.results(&flows, test.sends);
-    control.tell(State::TestEnd)?;
+    control.send_state(State::TestEnd)?;
     expect(&control, State::ExchangeResults, None)?;
     control.send(&test.ours.json(test.sends, test.seconds))?;
     test.theirs = Results::read(&control.receive()?);
     expect(&control, State::DisplayResults, None)?;
-    control.tell(State::IperfDone)?;
+    control.send_state(State::IperfDone)?;
     Ok(test)
 }
 
@@ -96,7 +96,7 @@ fn transfer(
     let mut next = interval;
     loop {
         if meter.omits() == Some(Duration::ZERO) {
-            begin_anew(meter, flows, &work, test, watch);
+            restart(meter, flows, &work, test, watch);
             next = interval;
         }
         // The last block is sent when its stream is through, not when it is taken; a server that hears of the end
@@ -128,19 +128,19 @@ fn transfer(
             return Ok(());
         }
         let soon = next.saturating_sub(meter.elapsed()).min(rest);
-        match control.hear_for(soon.min(LOOK).max(Duration::from_millis(1)))? {
+        match control.receive_state_within(soon.min(LOOK).max(Duration::from_millis(1)))? {
             None => {}
             Some(State::ServerTerminate) => {
                 return Err(Error("the server has ended the test".to_owned()));
             }
-            Some(State::ServerError) => return Err(control.hear_refusal()),
+            Some(State::ServerError) => return Err(control.receive_refusal()),
             Some(other) => return Err(Error(format!("the server says {other:?} in mid-test"))),
         }
     }
 }
 
 /// What has been so far is left out: a test begins anew, with all of its bytes still to come.
-pub fn begin_anew(
+pub fn restart(
     meter: &mut Meter,
     flows: &[Flow],
     work: &StreamTask,
@@ -150,7 +150,7 @@ pub fn begin_anew(
     let sampled = meter.sample(flows, test.sends);
     watch.interval(test, &sampled);
     test.intervals.push(sampled);
-    meter.begin_anew();
+    meter.restart();
     if let Some(left) = &work.left {
         left.store(test.params.bytes, Ordering::Relaxed);
     }
@@ -203,7 +203,7 @@ fn stopped() -> Error {
 fn expect(control: &Control, wanted: State, stop: Option<&AtomicBool>) -> Result<(), Error> {
     let over = Instant::now() + PATIENCE;
     let heard = loop {
-        if let Some(state) = control.hear_for(LOOK)? {
+        if let Some(state) = control.receive_state_within(LOOK)? {
             break state;
         }
         if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
@@ -218,7 +218,7 @@ fn expect(control: &Control, wanted: State, stop: Option<&AtomicBool>) -> Result
         State::AccessDenied => {
             Err(Error("the server is busy running a test; try again later".to_owned()))
         }
-        State::ServerError => Err(control.hear_refusal()),
+        State::ServerError => Err(control.receive_refusal()),
         state => Err(Error(format!("the server says {state:?} where {wanted:?} was to come"))),
     }
 }
@@ -240,7 +240,7 @@ fn make_cookie() -> [u8; COOKIE] {
 impl TestObserver for () {
     fn connected(&mut self, _: &Test) {}
     fn interval(&mut self, _: &Test, _: &Interval) {}
-    fn turned_away(&mut self, _: SocketAddr, _: &str) {}
+    fn connection_refused(&mut self, _: SocketAddr, _: &str) {}
 }
 
 /// The JSON of a failed test, as iperf3 writes it.

@@ -107,7 +107,7 @@ impl Meter {
     }
 
     /// Begins anew after a last sample: what has been is left out.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         (self.began, self.cpu, self.omitted) = (self.last, cpu_micros(), Duration::ZERO);
         self.before.clone_from(&self.seen);
     }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::acceptor::{Acceptor, GREETING, deny};
-use crate::client::{TestObserver, begin_anew};
+use crate::client::{TestObserver, restart};
 use crate::flow::{Flow, StreamTask};
 use crate::measure::{self, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
@@ -32,19 +32,19 @@ pub fn serve_one(
         }
         let Some((stream, cookie)) = acceptor.next_client(LOOK, watch)? else { continue };
         let control = Control::new(stream);
-        match wanted(&control) {
+        match request_parameters(&control) {
             Ok(wanted) => {
                 return run(&mut acceptor, &control, cookie, &wanted, interval, stop, watch)
                     .map(Some);
             }
-            Err(why) => watch.turned_away(control.stream().peer_addr(), &why.0),
+            Err(why) => watch.connection_refused(control.stream().peer_addr(), &why.0),
         }
     }
 }
 
 /// What a client says that it wants. Who does not say so is none, whatever it has shown before.
-fn wanted(control: &Control) -> Result<Value, Error> {
-    control.tell(State::ParamExchange)?;
+fn request_parameters(control: &Control) -> Result<Value, Error> {
+    control.send_state(State::ParamExchange)?;
     control.receive_within(GREETING)
 }
 
@@ -61,9 +61,9 @@ fn run(
         control.refuse(number);
         error
     })?;
-    control.tell(State::CreateStreams)?;
+    control.send_state(State::CreateStreams)?;
     let mut flows = accept_streams(acceptor, &cookie, &params, watch)?;
-    control.tell(State::TestStart)?;
+    control.send_state(State::TestStart)?;
     let mut test = Test {
         sends: params.reverse,
         is_client: false,
@@ -78,7 +78,7 @@ fn run(
         params,
     };
     watch.connected(&test);
-    control.tell(State::TestRunning)?;
+    control.send_state(State::TestRunning)?;
     let work = StreamTask::of(&test.params, test.sends);
     let mut meter = Meter::new(flows.len(), test.params.omit);
     for flow in &mut flows {
@@ -89,7 +89,7 @@ fn run(
     let mut silence = SilenceLimit::new(Instant::now(), &test.params, test.sends);
     loop {
         if meter.omits() == Some(Duration::ZERO) {
-            begin_anew(&mut meter, &flows, &work, &mut test, watch);
+            restart(&mut meter, &flows, &work, &mut test, watch);
             next = interval;
         }
         if meter.elapsed() >= next {
@@ -99,10 +99,10 @@ fn run(
             next += interval;
         }
         if stop.load(Ordering::Relaxed) {
-            control.tell(State::ServerTerminate)?;
+            control.send_state(State::ServerTerminate)?;
             return Err(Error("ended by a signal".to_owned()));
         }
-        acceptor.refuse_others();
+        acceptor.refuse_waiting();
         silence.check(Instant::now(), flows.iter().map(Flow::bytes).sum())?;
         if rest.as_mut().is_some_and(|rest: &mut MissingBytes| {
             rest.is_there(meter.bytes(&flows), flows.iter().all(Flow::is_done))
@@ -110,7 +110,7 @@ fn run(
             break;
         }
         let look = if rest.is_some() { Duration::from_millis(1) } else { LOOK };
-        match control.hear_for(look)? {
+        match control.receive_state_within(look)? {
             None => {}
             // What was sent last may still be on its way: this is another connection.
             Some(State::TestEnd) => {
@@ -133,11 +133,11 @@ fn run(
     test.ours = meter.results(&flows, test.sends);
     flows.iter_mut().for_each(Flow::end);
     drop(flows);
-    control.tell(State::ExchangeResults)?;
+    control.send_state(State::ExchangeResults)?;
     test.theirs = Results::read(&control.receive()?);
     control.send(&test.ours.json(test.sends, test.seconds))?;
-    control.tell(State::DisplayResults)?;
-    match control.hear() {
+    control.send_state(State::DisplayResults)?;
+    match control.receive_state() {
         // All is said; how the client goes does not matter any more.
         Ok(_) | Err(_) => Ok(test),
     }

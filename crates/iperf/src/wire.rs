@@ -94,7 +94,7 @@ impl Control {
     ///
     /// # Errors
     /// The connection is gone.
-    pub fn tell(&self, state: State) -> Result<(), Error> {
+    pub fn send_state(&self, state: State) -> Result<(), Error> {
         Ok((&self.stream).write_all(&[state as i8 as u8])?)
     }
 
@@ -110,7 +110,7 @@ impl Control {
     ///
     /// # Errors
     /// The connection is gone, or it says what nobody knows.
-    pub fn hear_for(&self, longest: Duration) -> Result<Option<State>, Error> {
+    pub fn receive_state_within(&self, longest: Duration) -> Result<Option<State>, Error> {
         let mut byte = [0];
         match self.stream.read_for(&mut byte, longest)? {
             None => Ok(None),
@@ -123,13 +123,13 @@ impl Control {
     ///
     /// # Errors
     /// As above, or it is silent for half a minute.
-    pub fn hear(&self) -> Result<State, Error> {
+    pub fn receive_state(&self) -> Result<State, Error> {
         let silent = || Error(format!("the other end has said nothing for {PATIENCE:?}"));
-        self.hear_for(PATIENCE)?.ok_or_else(silent)
+        self.receive_state_within(PATIENCE)?.ok_or_else(silent)
     }
 
     /// Why the server refuses.
-    pub fn hear_refusal(&self) -> Error {
+    pub fn receive_refusal(&self) -> Error {
         let mut numbers = [0; 8];
         let number = match TimedReader::new(&self.stream, PATIENCE).read_exact(&mut numbers) {
             Ok(()) => u32::from_be_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]),

@@ -190,7 +190,7 @@ impl TestObserver for Printer {
         self.print(&report::interval(test, interval));
     }
 
-    fn turned_away(&mut self, peer: SocketAddr, why: &str) {
+    fn connection_refused(&mut self, peer: SocketAddr, why: &str) {
         crate::tell!("note: {peer} is turned away: {why}");
     }
 }
