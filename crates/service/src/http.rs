@@ -62,11 +62,11 @@ impl Listener {
                     thread::sleep(PATIENCE);
                     continue;
                 };
-                if !clients.come(number, other) {
+                if !clients.admit(number, other) {
                     continue;
                 }
                 let begun = thread::Builder::new().spawn_scoped(scope, move || {
-                    let _is_gone = answer(stream, || clients.asks(number), metrics);
+                    let _is_gone = answer(stream, || clients.mark_served(number), metrics);
                     clients.go(number);
                 });
                 if begun.is_err() {
@@ -123,7 +123,7 @@ struct Clients {
 
 impl Clients {
     /// Another one has come; false if there is no room for it.
-    fn come(&self, number: u64, client: Box<dyn Client>) -> bool {
+    fn admit(&self, number: u64, client: Box<dyn Client>) -> bool {
         let mut silent = self.silent.lock().expect("nobody panics with it");
         if self.count.load(Ordering::Relaxed) >= CLIENTS {
             // Its thread hears of it, and goes.
@@ -136,12 +136,12 @@ impl Clients {
     }
 
     /// It has asked: nobody else takes its place.
-    fn asks(&self, number: u64) {
+    fn mark_served(&self, number: u64) {
         self.silent.lock().expect("nobody panics with it").remove(&number);
     }
 
     fn go(&self, number: u64) {
-        self.asks(number);
+        self.mark_served(number);
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
