@@ -44,7 +44,8 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
             let columns: Vec<&str> =
                 text("columns").split(',').filter(|name| !name.is_empty()).collect();
             let (from, to) = span(query)?;
-            Ok(series::cut(&of, &columns, from, to, whole(query, "pixels", 1_000)?).to_json())
+            Ok(series::cut(&of, &columns, from, to, parse_number(query, "pixels", 1_000)?)
+                .to_json())
         }
         "utilisation" => utilisation(source, text("run")),
         "capture" => Ok(source.capture_of(text("run"), text("port"))?.to_json()),
@@ -52,17 +53,17 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
             let (from_ns, to_ns) = span(query)?;
             let capture = source.capture_of(text("run"), text("port"))?;
             let part = graph::GraphQuery {
-                connection: whole(query, "connection", 0)? as u32,
+                connection: parse_number(query, "connection", 0)? as u32,
                 forth: text("way") != "back",
                 from_ns,
                 to_ns,
-                pixels: whole(query, "pixels", 1_000)?,
+                pixels: parse_number(query, "pixels", 1_000)?,
             };
             graph::graph(&capture, &part)
         }
         "packet" => {
             let capture = source.capture_of(text("run"), text("port"))?;
-            decode::decoded(&capture, whole(query, "packet", 0)?)
+            decode::decoded(&capture, parse_number(query, "packet", 0)?)
         }
         "explain" => {
             source.run(text("run"))?;
@@ -96,7 +97,7 @@ fn span(query: &Query) -> Result<(i64, i64), Fault> {
     Ok((at("from", i64::MIN)?, at("to", i64::MAX)?))
 }
 
-fn whole(query: &Query, name: &str, otherwise: usize) -> Result<usize, Fault> {
+fn parse_number(query: &Query, name: &str, otherwise: usize) -> Result<usize, Fault> {
     query.get(name).map_or(Ok(otherwise), |text| {
         text.parse().map_err(|_| Fault::Missing(format!("\"{name}\" is no number: \"{text}\"")))
     })
@@ -172,8 +173,8 @@ fn utilisation(source: &Source, run: &str) -> Result<Json, Fault> {
         links.insert(
             name["link-".len()..].to_owned(),
             json!({
-                "ppm": series::means(&of, "utilisation_ppm", UTILISATION_PARTS),
-                "bits_per_sec": series::means(&of, "sent_bits_per_sec", UTILISATION_PARTS),
+                "ppm": series::binned_means(&of, "utilisation_ppm", UTILISATION_PARTS),
+                "bits_per_sec": series::binned_means(&of, "sent_bits_per_sec", UTILISATION_PARTS),
             }),
         );
     }

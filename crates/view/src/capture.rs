@@ -120,7 +120,7 @@ impl FlowDirection {
 
 impl Connection {
     /// The direction in which more was sent: true from the first end to the second.
-    pub fn main_way(&self) -> bool {
+    pub fn main_direction(&self) -> bool {
         self.ways[0].bytes >= self.ways[1].bytes
     }
 
@@ -134,7 +134,7 @@ impl Connection {
             "packets": self.packets,
             "begin": self.span_ns[0] as f64 / 1e9, "end": self.span_ns[1] as f64 / 1e9,
             "forth": way(&self.ways[0]), "back": way(&self.ways[1]),
-            "main": if self.main_way() { "forth" } else { "back" },
+            "main": if self.main_direction() { "forth" } else { "back" },
         })
     }
 }
@@ -307,7 +307,7 @@ impl Capture {
     }
 
     /// Where it was seen.
-    pub fn place(&self, segment: &Segment) -> &str {
+    pub fn seen_at(&self, segment: &Segment) -> &str {
         let known = self.interfaces.get(usize::from(segment.interface));
         known.and_then(|it| it.name.as_deref()).unwrap_or("")
     }

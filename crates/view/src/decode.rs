@@ -35,7 +35,7 @@ pub fn decoded(capture: &Capture, index: usize) -> Result<Json, Fault> {
     let (bytes, original_len) = capture.frame(it);
     let flaws = flaws(&packet);
     Ok(json!({
-        "packet": index, "time": it.at_ns as f64 / 1e9, "place": capture.place(it),
+        "packet": index, "time": it.at_ns as f64 / 1e9, "place": capture.seen_at(it),
         "comment": capture.comment(it), "summary": summary(capture, it),
         "from": from.to_string(), "to": to.to_string(), "flaws": flaws,
         "length": original_len,

@@ -43,7 +43,7 @@ pub fn export(source: &Source) -> Result<String, Fault> {
     answers.known.insert("index".into(), index);
     // The policy wants a mark on what the page itself brings. It need not be secret: what could guess it
     // would have to be in the page, where all text of others is escaped.
-    Ok(page::whole(&title, &Json::Object(answers.known), "ackwright"))
+    Ok(page::for_export(&title, &Json::Object(answers.known), "ackwright"))
 }
 
 /// The first run of each point.
@@ -81,7 +81,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     /// Asks, and keeps the answer by the question without what only chooses how much of it.
-    fn ask(&mut self, question: &str, named: &[(&str, &str)]) -> Result<Json, Fault> {
+    fn record_answer(&mut self, question: &str, named: &[(&str, &str)]) -> Result<Json, Fault> {
         let mut query: Query =
             named.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         query.insert("pixels".into(), PIXELS.to_string());
@@ -93,7 +93,7 @@ impl Answers<'_> {
     }
 
     fn run(&mut self, run: &str) -> Result<(), Fault> {
-        let about = self.ask("run", &[("run", run)])?;
+        let about = self.record_answer("run", &[("run", run)])?;
         let texts = |list: &Json| -> Vec<String> {
             list.as_array()
                 .into_iter()
@@ -103,26 +103,26 @@ impl Answers<'_> {
                 .collect()
         };
         for name in series(&about, texts(&about["series"])) {
-            self.ask("series", &[("run", run), ("name", &name)])?;
+            self.record_answer("series", &[("run", run), ("name", &name)])?;
         }
-        self.ask("utilisation", &[("run", run)])?;
+        self.record_answer("utilisation", &[("run", run)])?;
         for port in texts(&about["captures"]) {
             self.capture(run, &port)?;
         }
         for flow in texts(&about["explained"]) {
-            self.ask("explain", &[("run", run), ("flow", &flow)])?;
+            self.record_answer("explain", &[("run", run), ("flow", &flow)])?;
         }
         for port in texts(&about["acks"]) {
-            self.ask("acks", &[("run", run), ("port", &port)])?;
+            self.record_answer("acks", &[("run", run), ("port", &port)])?;
         }
         if about["rings"] == true {
-            self.ask("rings", &[("run", run)])?;
+            self.record_answer("rings", &[("run", run)])?;
         }
         Ok(())
     }
 
     fn capture(&mut self, run: &str, port: &str) -> Result<(), Fault> {
-        let about = self.ask("capture", &[("run", run), ("port", port)])?;
+        let about = self.record_answer("capture", &[("run", run), ("port", port)])?;
         let mut all: Vec<(u64, u64, String)> = Vec::new();
         for one in about["connections"].as_array().into_iter().flatten() {
             let main = one["main"].as_str().unwrap_or("forth");
@@ -134,7 +134,7 @@ impl Answers<'_> {
             let id = id.to_string();
             let named =
                 [("run", run), ("port", port), ("connection", id.as_str()), ("way", main.as_str())];
-            let graph = self.ask("graph", &named)?;
+            let graph = self.record_answer("graph", &named)?;
             self.packets_of(run, port, &graph)?;
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Answers<'_> {
                     .contains_key(&format!("packet?run={run}&port={port}&packet={number}"))
                 {
                     self.packets -= 1;
-                    self.ask("packet", &named)?;
+                    self.record_answer("packet", &named)?;
                 }
             }
         }

@@ -14,7 +14,7 @@ pub const EVERY: Duration = Duration::from_millis(500);
 /// # Errors
 /// Nobody listens there any more.
 #[cfg(target_os = "linux")]
-pub fn look(path: &Path) -> io::Result<Json> {
+pub fn read_status(path: &Path) -> io::Result<Json> {
     let ask = |command: &str| -> io::Result<Json> {
         let (right, text) = live::control::request(path, command)?;
         if !right {
@@ -30,7 +30,7 @@ pub fn look(path: &Path) -> io::Result<Json> {
 /// # Errors
 /// Always.
 #[cfg(not(target_os = "linux"))]
-pub fn look(_path: &Path) -> io::Result<Json> {
+pub fn read_status(_path: &Path) -> io::Result<Json> {
     let _ = json!(null);
     Err(io::Error::other("`shape` runs on Linux only"))
 }

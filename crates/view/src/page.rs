@@ -14,7 +14,7 @@ pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self
                           connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The page of a server.
-pub fn served(title: &str) -> String {
+pub fn for_server(title: &str) -> String {
     let title = escaped(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
@@ -27,7 +27,7 @@ pub fn served(title: &str) -> String {
 
 /// A page that holds everything. `nonce` is what marks its own script and style; anything but these
 /// is refused by the browser, as is any request.
-pub fn whole(title: &str, answers: &Json, nonce: &str) -> String {
+pub fn for_export(title: &str, answers: &Json, nonce: &str) -> String {
     let title = escaped(title);
     // A text that ended the script would end it anywhere; JSON and scripts have other ways to write it.
     let data = answers.to_string().replace('<', "\\u003c");

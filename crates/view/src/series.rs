@@ -105,7 +105,7 @@ impl SeriesSlice {
 }
 
 /// The mean of a column in each of at most `parts` spans of equal length in samples.
-pub fn means(series: &Series, column: &str, parts: usize) -> Vec<Option<i64>> {
+pub fn binned_means(series: &Series, column: &str, parts: usize) -> Vec<Option<i64>> {
     let Some(column) = series.column(column) else { return Vec::new() };
     let each = column.values.len().div_ceil(parts.max(1)).max(1);
     let mean = |part: &[Option<i64>]| {
@@ -118,7 +118,7 @@ pub fn means(series: &Series, column: &str, parts: usize) -> Vec<Option<i64>> {
     column.values.iter().collect::<Vec<_>>().chunks(each).map(mean).collect()
 }
 
-/// The times at which the spans of [`means`] end.
+/// The times at which the spans of [`binned_means`] end.
 pub fn ends(series: &Series, parts: usize) -> Vec<i64> {
     let each = series.time_ns.len().div_ceil(parts.max(1)).max(1);
     series.time_ns.chunks(each).filter_map(|part| part.last().copied()).collect()
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn means_have_the_sum_of_what_they_stand_for() {
         let of = series((0..1_000).map(Some).collect());
-        let means = means(&of, "queue_packets", 100);
+        let means = binned_means(&of, "queue_packets", 100);
         assert_eq!(means.len(), 100);
         assert_eq!(ends(&of, 100).len(), 100);
         assert_eq!(means[0], Some(5));

@@ -86,7 +86,7 @@ impl BoundServer {
 
 fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route("/{token}/", get(whole_page))
+        .route("/{token}/", get(exported_page))
         .route(
             "/{token}/viewer.js",
             get(|| async { typed("text/javascript; charset=utf-8", page::SCRIPT) }),
@@ -138,12 +138,12 @@ fn typed(kind: &'static str, text: impl axum::response::IntoResponse) -> Respons
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-async fn whole_page(State(shared): State<Arc<Shared>>) -> Response {
+async fn exported_page(State(shared): State<Arc<Shared>>) -> Response {
     let title = match &shared.source.kind {
         Kind::Results(summary) => summary["title"].as_str().unwrap_or("Ackwright").to_owned(),
         _ => shared.source.path.display().to_string(),
     };
-    typed("text/html; charset=utf-8", page::served(&title))
+    typed("text/html; charset=utf-8", page::for_server(&title))
 }
 
 async fn question(
@@ -177,7 +177,7 @@ async fn live(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response
         loop {
             let shared = Arc::clone(&shared);
             let looked =
-                tokio::task::spawn_blocking(move || crate::live::look(&shared.source.path));
+                tokio::task::spawn_blocking(move || crate::live::read_status(&shared.source.path));
             let event = match looked.await {
                 Ok(Ok(state)) => format!("data: {state}\n\n"),
                 Ok(Err(error)) => format!("event: gone\ndata: {}\n\n", json!(error.to_string())),

@@ -226,7 +226,7 @@ impl Source {
             let open = File::open(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
             lab::store::read_series_file(open, name)
-                .map(ended)
+                .map(last_shown)
                 .ok_or_else(|| Fault::Broken(format!("{}: no series of ours", path.display())))
         })
     }
@@ -293,7 +293,7 @@ fn is_socket(_known: &fs::Metadata) -> bool {
 }
 
 /// A flow is shown while it lasts: the last window of one that is finished says nothing.
-fn ended(mut series: Series) -> Series {
+fn last_shown(mut series: Series) -> Series {
     let life = series.life();
     let shown = life.start.saturating_sub(1)..life.end;
     for column in &mut series.columns {
@@ -323,9 +323,9 @@ mod tests {
                 column("cwnd_segments", [10; 6]),
             ],
         };
-        let shown = ended(flow("flow-a"));
+        let shown = last_shown(flow("flow-a"));
         let window: Vec<_> = shown.columns[2].values.iter().collect();
         assert_eq!(window, [None, Some(10), Some(10), Some(10), None, None]);
-        assert_eq!(ended(flow("port-a")), flow("port-a"), "a queue goes on");
+        assert_eq!(last_shown(flow("port-a")), flow("port-a"), "a queue goes on");
     }
 }
