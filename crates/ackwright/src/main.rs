@@ -1,16 +1,16 @@
 //! The command line: reads arguments, calls the laboratory, prints, exits.
 
-// `eprintln!` panics where nobody reads standard error: messages go by `tell!`.
+// `eprintln!` panics where nobody reads standard error: messages go by `stderr_line!`.
 #![deny(clippy::print_stderr)]
 
 /// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
-macro_rules! tell {
+macro_rules! stderr_line {
     ($($words:tt)*) => {{
         use std::io::Write as _;
         let _is_gone = writeln!(std::io::stderr(), $($words)*);
     }};
 }
-pub(crate) use tell;
+pub(crate) use stderr_line;
 
 mod cmd;
 mod interrupt;
@@ -112,7 +112,7 @@ enum Command {
 }
 
 impl Command {
-    fn takes_namespaces(&self) -> bool {
+    fn needs_namespaces(&self) -> bool {
         match self {
             Self::Run(args) => args.live,
             Self::Reproduce(args) => args.live,
@@ -126,10 +126,10 @@ impl Command {
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     // Before there is a second thread: else a process cannot have a user namespace of its own.
-    if command.takes_namespaces()
+    if command.needs_namespaces()
         && let Err(failure) = cmd::run::acquire_namespaces()
     {
-        return failure.tell();
+        return failure.report();
     }
     interrupt::listen();
     let done = match command {
@@ -168,6 +168,6 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.report(),
     }
 }

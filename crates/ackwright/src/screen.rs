@@ -25,7 +25,7 @@ impl Screen {
     ///
     /// # Errors
     /// It cannot be written to.
-    pub fn take(terminal: Term) -> io::Result<Self> {
+    pub fn open(terminal: Term) -> io::Result<Self> {
         let input = io::stdin();
         let before = tcgetattr(&input).ok().filter(|_| input.is_terminal());
         if let Some(mut modes) = before.clone() {
@@ -52,7 +52,7 @@ impl Screen {
     }
 
     /// Waits for so long; true if `q` was pressed or `stopped` set meanwhile.
-    pub fn is_left_within(&self, longest: Duration, stopped: &AtomicBool) -> bool {
+    pub fn wait_for_exit(&self, longest: Duration, stopped: &AtomicBool) -> bool {
         let over = Instant::now() + longest;
         loop {
             if stopped.load(Ordering::Relaxed) {

@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     for _ in 0..args.rounds {
         for (case, outcome) in cases.iter().zip(&mut outcomes) {
             if let Ok(runs) = outcome
-                && let Err(problem) = run_for_a_turn(case, args.threads, runs)
+                && let Err(problem) = run_at_least_a_second(case, args.threads, runs)
             {
                 *outcome = Err(problem);
             }
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Outcome {
             Ok(runs) => results.push(middle(runs)),
             Err(problem) => {
                 failed = true;
-                crate::tell!("{}: {problem}", case.name);
+                crate::stderr_line!("{}: {problem}", case.name);
             }
         }
     }
@@ -108,7 +108,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Case>, Failure> {
 }
 
 /// Runs a case once, or, if it is short, until it has taken a second.
-fn run_for_a_turn(case: &Case, threads: u32, runs: &mut Vec<Value>) -> Result<(), String> {
+fn run_at_least_a_second(case: &Case, threads: u32, runs: &mut Vec<Value>) -> Result<(), String> {
     let mut spent = 0.0;
     while spent < TURN_SECONDS {
         let run = in_own_process(case, threads)?;

@@ -191,7 +191,7 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
         if args.verbose > 0 {
-            print(&told(&reports, args.verbose))?;
+            print(&results_text(&reports, args.verbose))?;
         }
         print(&report::text(&reports))?;
     }
@@ -346,7 +346,7 @@ fn capture_name(report: &Report) -> String {
 }
 
 /// What every script did.
-fn told(reports: &[Report], verbose: u8) -> String {
+fn results_text(reports: &[Report], verbose: u8) -> String {
     let mut out = String::new();
     for report in reports {
         let word = match &report.outcome.verdict {

@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Outcome {
             "stages": stages.iter().map(|one| one.to_json(&names)).collect::<Vec<_>>(),
         }))?;
     } else {
-        tell(&load, &failures, &stages, flows, input.skipped, &names)?;
+        print_tables(&load, &failures, &stages, flows, input.skipped, &names)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -233,7 +233,7 @@ fn format_of(file: &Path) -> Result<Format, Failure> {
     })
 }
 
-fn tell(
+fn print_tables(
     load: &Load,
     failures: &[Disruption],
     stages: &[Stage],

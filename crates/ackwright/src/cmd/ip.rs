@@ -109,8 +109,8 @@ impl Args {
             (Some(file), false) => read_config(file, command),
             (None, true) => {
                 let (ip, notes) = kernel()?;
-                for note in notes.iter().filter(|note| note.always || asks_for_hop(command)) {
-                    crate::tell!("note: {}", note.text);
+                for note in notes.iter().filter(|note| note.always || depends_on_hash(command)) {
+                    crate::stderr_line!("note: {}", note.text);
                 }
                 Ok(Config::of(ip))
             }
@@ -127,7 +127,7 @@ impl Args {
 }
 
 /// Only these answers depend on the hash.
-fn asks_for_hop(command: &str) -> bool {
+fn depends_on_hash(command: &str) -> bool {
     command.split_whitespace().any(|word| word == "get")
 }
 

@@ -157,7 +157,9 @@ fn serve(args: &Args, stack: &Stack, stop: &AtomicBool) -> Outcome {
             Ok(Some(test)) if args.json => print_json(&report::json(&test, None))?,
             Ok(Some(test)) => print(&report::totals(&test))?,
             // The next client may do better, unless there is nothing left that it could come by.
-            Err(error) if !args.one_off && stack.check().is_ok() => crate::tell!("error: {error}"),
+            Err(error) if !args.one_off && stack.check().is_ok() => {
+                crate::stderr_line!("error: {error}")
+            }
             Err(error) => return Err(Failure::Other(error.to_string())),
         }
         if args.one_off {
@@ -191,7 +193,7 @@ impl TestObserver for Printer {
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, why: &str) {
-        crate::tell!("note: {peer} is turned away: {why}");
+        crate::stderr_line!("note: {peer} is turned away: {why}");
     }
 }
 

@@ -70,7 +70,7 @@ pub enum Failure {
 
 impl Failure {
     /// Prints the message and gives the exit code.
-    pub fn tell(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         let (message, code) = match self {
             Self::Usage(message) => (message, ExitCode::from(2)),
             Self::Other(message) => (message, ExitCode::FAILURE),
@@ -80,9 +80,9 @@ impl Failure {
         let message = presentable(&message);
         let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if colour {
-            crate::tell!("{}: {message}", "error".red());
+            crate::stderr_line!("{}: {message}", "error".red());
         } else {
-            crate::tell!("error: {message}");
+            crate::stderr_line!("error: {message}");
         }
         code
     }
@@ -172,7 +172,7 @@ static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
 
 /// Makes `directory` and keeps other processes from writing results there as well: files of both would lie
 /// side by side. Where nothing can be locked, as on some network file systems, nobody is kept from it.
-pub fn hold(directory: &Path) -> Result<(), Failure> {
+pub fn lock_directory(directory: &Path) -> Result<(), Failure> {
     refuse_file(directory)?;
     Store::create(directory)?;
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,18 +195,18 @@ pub fn hold(directory: &Path) -> Result<(), Failure> {
 
 /// Results go to `directory`, in place of those of an earlier run there.
 pub fn results(directory: &Path) -> Result<Output, Failure> {
-    hold(directory)?;
+    lock_directory(directory)?;
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
-        crate::tell!("note: {removed} files of an earlier run in {directory} are replaced");
+        crate::stderr_line!("note: {removed} files of an earlier run in {directory} are replaced");
     }
     Ok(Output::new(store))
 }
 
 /// Results may go to `directory` later; until then those of an earlier run stay there.
 pub fn check_results(directory: &Path) -> Result<(), Failure> {
-    hold(directory)?;
+    lock_directory(directory)?;
     Ok(Store::check_results(directory)?)
 }
 

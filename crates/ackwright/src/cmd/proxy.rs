@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Outcome {
     let stack = args.stack.open(args.cc.as_deref())?;
     let proxy = Proxy::start(&stack, ours, listen, to)
         .map_err(|error| Failure::Usage(format!("--listen {listen}: {error}")))?;
-    crate::tell!("passing connections on from {listen} to {to}; our side {}", side(ours));
+    crate::stderr_line!("passing connections on from {listen} to {to}; our side {}", side(ours));
     while !stop.load(Ordering::Relaxed) && stack.check().is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Outcome {
         if !to_output {
             return print(text);
         }
-        crate::tell!("{text}");
+        crate::stderr_line!("{text}");
         Ok(())
     };
     let bar = Bar::new(1);

@@ -179,7 +179,7 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         Err(mut part) => {
             let finished = keep_finished(&mut part, &experiment, base.seed, Some(&output));
             if finished.is_some() && !args.json {
-                tell_results(&experiment, &part.points)?;
+                print_results(&experiment, &part.points)?;
             }
             return Err(unfinished(part, true));
         }
@@ -195,11 +195,11 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
     }
     let pictures = reproduce::draw(&comparison, publication, &points, &output)?;
     if !args.json {
-        tell(publication, &comparison)?;
+        print_report(publication, &comparison)?;
         let further = points.split_off(swept);
         if points.len() + further.len() > comparison.points() {
             print("\nThe whole sweep, mean ± 95 % confidence:")?;
-            tell_results(&experiment, &points)?;
+            print_results(&experiment, &points)?;
         }
         print("\nPlots:")?;
         for picture in pictures {
@@ -211,7 +211,7 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
 }
 
 /// Prints the table of the experiment itself.
-fn tell_results(experiment: &Experiment, points: &[PointResult]) -> Result<(), Failure> {
+fn print_results(experiment: &Experiment, points: &[PointResult]) -> Result<(), Failure> {
     let wanted = &experiment.base.measure.table;
     let rows = lab::report::results(&experiment.axis_names(), points, wanted);
     print(&table::render(&rows))
@@ -246,7 +246,7 @@ fn add_live(
         Err(part)
             if stack == StackChoice::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
         {
-            crate::tell!("note: no column \"{what}\": {}", part.error);
+            crate::stderr_line!("note: no column \"{what}\": {}", part.error);
             return Ok(());
         }
         Err(part) => return Err(unfinished(part, true)),
@@ -257,7 +257,7 @@ fn add_live(
 }
 
 /// Prints the table and the expectations.
-fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failure> {
+fn print_report(publication: &Publication, comparison: &Comparison) -> Result<(), Failure> {
     print(&format!("{}\n{}", publication.title, publication.source))?;
     let headline: Vec<String> =
         publication.headline.iter().map(|(axis, label)| format!("{axis} {label}")).collect();

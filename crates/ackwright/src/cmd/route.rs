@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Outcome {
     let (mut router, _locks) = build(args, stop)?;
     let names = router.device_names();
     let place = listen(args, &names, &mut router)?;
-    crate::tell!("routing between {}{place}", names.join(", "));
+    crate::stderr_line!("routing between {}{place}", names.join(", "));
     let ended = router.run();
     let shown = if args.json { print_json(&router.json()) } else { print(&router.text()) };
     ended?;
@@ -117,7 +117,9 @@ fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
         locks.push(lock);
     }
     if args.import_kernel && forwards() {
-        crate::tell!("note: net.ipv4.ip_forward is 1: the kernel forwards every packet as well");
+        crate::stderr_line!(
+            "note: net.ipv4.ip_forward is 1: the kernel forwards every packet as well"
+        );
     }
     let mut router = Router::new(devices, pools, stop, settings)?;
     if let (Some(text), Some(file)) = (text, &args.config) {
@@ -147,7 +149,7 @@ fn listen(args: &Args, names: &[String], router: &mut Router) -> Result<String, 
         }
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            crate::tell!(
+            crate::stderr_line!(
                 "note: no control socket at {shown}: {error}; --ctl PATH names another place"
             );
             Ok(String::new())

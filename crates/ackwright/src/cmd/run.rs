@@ -1,6 +1,6 @@
 //! `ackwright run`.
 
-mod tell;
+mod print;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,9 +13,10 @@ use lab::run::{Error, FindFinishedRun, Incomplete, LiveOverrides, Options, SsAt}
 use lab::trace::TraceOutputs;
 use sim::epoch::Grouping;
 
-use self::tell::{tell, tell_files};
+use self::print::{print_files, print_results};
 use super::{
-    Failure, JOBS_MAX, Outcome, PROGRAM, hold, print, refuse_file, refuse_overwriting, results,
+    Failure, JOBS_MAX, Outcome, PROGRAM, lock_directory, print, refuse_file, refuse_overwriting,
+    results,
 };
 use crate::interrupt;
 use crate::progress::Bar;
@@ -135,7 +136,7 @@ struct TraceArgs {
 }
 
 impl TraceArgs {
-    fn wanted(&self) -> TraceOutputs {
+    fn outputs(&self) -> TraceOutputs {
         TraceOutputs {
             perfetto: self.trace.clone(),
             qlog: self.qlog.clone(),
@@ -191,8 +192,8 @@ pub fn run(args: &Args) -> Outcome {
     let seed = args.seed.unwrap_or(experiment.base.seed);
     limits::seeds(seed, repetitions)
         .map_err(|problem| Failure::Usage(format!("--seed: {problem}")))?;
-    let wanted = args.seeing.wanted();
-    check_wanted(&experiment, args, &wanted)?;
+    let wanted = args.seeing.outputs();
+    check_observed(&experiment, args, &wanted)?;
     if !wanted.explain.is_empty() && args.out.is_none() {
         return explain(&experiment, args.seed, &wanted);
     }
@@ -219,12 +220,12 @@ pub fn run(args: &Args) -> Outcome {
             if let Some(output) = &output {
                 output.finish(&experiment, seed, &points, 0)?;
             }
-            tell(&experiment, args, output.as_ref(), seed, &points, 0)?;
+            print_results(&experiment, args, output.as_ref(), seed, &points, 0)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(mut part) => {
             if let Some(missing) = keep_finished(&mut part, &experiment, seed, output.as_ref()) {
-                tell(&experiment, args, output.as_ref(), seed, &part.points, missing)?;
+                print_results(&experiment, args, output.as_ref(), seed, &part.points, missing)?;
             }
             Err(unfinished(part, output.is_some()))
         }
@@ -275,14 +276,16 @@ pub fn resume(
     seed: u64,
     repetitions: u32,
 ) -> Result<Output, Failure> {
-    hold(directory)?;
+    lock_directory(directory)?;
     let (output, kept, _) = Output::resume(directory, PROGRAM, experiment, seed, repetitions)?;
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
     if kept == 0 {
-        crate::tell!("note: {name} has no runs of this program that could stay: all are run");
+        crate::stderr_line!(
+            "note: {name} has no runs of this program that could stay: all are run"
+        );
     } else {
-        crate::tell!("note: {name} has {kept} of {runs} runs; those of the same plan stay");
+        crate::stderr_line!("note: {name} has {kept} of {runs} runs; those of the same plan stay");
     }
     Ok(output)
 }
@@ -326,7 +329,7 @@ fn check_times(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
 }
 
 /// What is to be observed exists, and is not written over what is read.
-fn check_wanted(
+fn check_observed(
     experiment: &Experiment,
     args: &Args,
     wanted: &TraceOutputs,
@@ -353,7 +356,7 @@ fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &TraceOutputs) ->
     for one in &run.explained {
         print(&format!("{}\n{}", one.story, one.why))?;
     }
-    tell_files(wanted)?;
+    print_files(wanted)?;
     Ok(ExitCode::SUCCESS)
 }
 

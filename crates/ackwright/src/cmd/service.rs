@@ -261,7 +261,7 @@ fn reload(file: &Path, inside: &ControlHandle, current: &Config) -> Result<Confi
                 let _ = change_root(inside, names[1], new_ab.as_deref(), ab.as_deref());
             })?;
         }
-        _ => asked(inside, "reload")?,
+        _ => run_command(inside, "reload")?,
     }
     Ok(new)
 }
@@ -276,10 +276,10 @@ fn change_root(
     if old == new {
         return Ok(());
     }
-    asked(inside, &format!("tc qdisc replace dev {device} root {}", new.unwrap_or("pfifo")))
+    run_command(inside, &format!("tc qdisc replace dev {device} root {}", new.unwrap_or("pfifo")))
 }
 
-fn asked(inside: &ControlHandle, command: &str) -> Result<(), String> {
+fn run_command(inside: &ControlHandle, command: &str) -> Result<(), String> {
     let (right, text) = inside.request(command).map_err(|error| format!("{command}: {error}"))?;
     let message = text.split_once('\n').map_or(text.as_str(), |(_, message)| message);
     if right { Ok(()) } else { Err(message.trim_end().to_owned()) }

@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Outcome {
         driver.listen(control);
     }
     let _round = detour.map(own::ReadyDetour::start).transpose()?;
-    crate::tell!("shaping between {} and {}{place}", shown[0], shown[1]);
+    crate::stderr_line!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
     let account = driver.account();
@@ -205,7 +205,7 @@ fn join(args: &Args) -> Result<DevicePair, Failure> {
     open::check_pair(&one, &other)?;
     for device in [&one, &other] {
         if let Device::Xdp(device) = device {
-            crate::tell!("note: {}", device.describe());
+            crate::stderr_line!("note: {}", device.describe());
         }
     }
     let (devices, locks) = ([one, other], [one_lock, other_lock]);
@@ -227,7 +227,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failu
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        crate::tell!("note: the filters of an earlier run with --fail open are removed");
+        crate::stderr_line!("note: the filters of an earlier run with --fail open are removed");
     }
     Ok(None)
 }
@@ -299,7 +299,7 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Ok(control) => Ok(Some((control, shown))),
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            crate::tell!(
+            crate::stderr_line!(
                 "note: no control socket at {shown}: {error}; --ctl PATH names another place"
             );
             Ok(None)

@@ -106,7 +106,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Judges seeds or a file.
 pub fn run(args: &Args) -> Outcome {
     if let Some(file) = &args.case {
-        return judge_file(file, args.json);
+        return run_case_file(file, args.json);
     }
     if args.seeds.end.is_none() && args.time.is_none() {
         return Err(Failure::Usage("seeds without an end need --time".to_owned()));
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Outcome {
 /// What a seed belongs to.
 const COMMIT: &str = env!("ACKWRIGHT_COMMIT");
 
-fn judge_file(file: &Path, json: bool) -> Outcome {
+fn run_case_file(file: &Path, json: bool) -> Outcome {
     let cannot = |fault: String| Failure::Usage(format!("{}: {fault}", file.display()));
     let text = read_text(file)?;
     let verdict = swarm::file::judge(&text).map_err(cannot)?;
@@ -175,11 +175,11 @@ fn run_kind(args: &Args, kind: Kind, stop: &Arc<AtomicBool>) -> Result<Report, F
 }
 
 fn shrink(kind: Kind, seed: u64, violation: &Violation) -> Result<(), Failure> {
-    crate::tell!("{kind} seed {seed} is made simpler …");
+    crate::stderr_line!("{kind} seed {seed} is made simpler …");
     let (text, broken) = swarm::file::of_seed(kind, seed, violation.clone(), SHRINK_TRIES);
     let file = format!("{kind}-{seed}.toml");
     lab::store::replace(Path::new(&file), text.as_bytes())?;
-    crate::tell!("{broken}\nagain: ackwright swarm --case {file}");
+    crate::stderr_line!("{broken}\nagain: ackwright swarm --case {file}");
     Ok(())
 }
 
@@ -221,16 +221,18 @@ impl Watcher for Show {
         if self.failed.fetch_add(1, Ordering::Relaxed) < TOLD {
             let kind = self.kind;
             self.bar.suspend(|| {
-                crate::tell!("{kind} seed {seed} at {COMMIT}: {violation}");
-                crate::tell!("    again: ackwright swarm --kind {kind} --seeds {seed} --shrink");
+                crate::stderr_line!("{kind} seed {seed} at {COMMIT}: {violation}");
+                crate::stderr_line!(
+                    "    again: ackwright swarm --kind {kind} --seeds {seed} --shrink"
+                );
             });
         }
     }
 
     fn exceeds(&self, seed: u64, what: &str) {
         let kind = self.kind;
-        crate::tell!("{kind} seed {seed} at {COMMIT} {what}");
-        crate::tell!("    again: ackwright swarm --kind {kind} --seeds {seed}");
+        crate::stderr_line!("{kind} seed {seed} at {COMMIT} {what}");
+        crate::stderr_line!("    again: ackwright swarm --kind {kind} --seeds {seed}");
         std::process::exit(1);
     }
 

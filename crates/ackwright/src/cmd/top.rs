@@ -64,13 +64,13 @@ pub fn run(args: &Args) -> Outcome {
 
 fn watch(path: &Path, terminal: Term, first: Sample, interval: Duration) -> Outcome {
     let stopped = interrupt::flag();
-    let screen = Screen::take(terminal)?;
+    let screen = Screen::open(terminal)?;
     let (mut before, mut now) = (None, first);
     loop {
         let (height, width) = screen.size();
         let text = lines(before.as_ref(), &now, width.into(), usize::from(height) - 1).join("\n");
         screen.show(&text)?;
-        if screen.is_left_within(interval, &stopped) {
+        if screen.wait_for_exit(interval, &stopped) {
             return Ok(ExitCode::SUCCESS);
         }
         before = Some(now);

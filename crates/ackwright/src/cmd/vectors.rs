@@ -47,8 +47,8 @@ pub fn run(args: &Args) -> Outcome {
     for file in &files {
         let report = match vectors::run_with(file, args.pcap.as_deref()) {
             Ok(report) => report,
-            Err(error) if is_other_json(file, &args.paths, &error) => {
-                crate::tell!("passed over {}: {error}", file.display());
+            Err(error) if is_unrelated_json(file, &args.paths, &error) => {
+                crate::stderr_line!("passed over {}: {error}", file.display());
                 continue;
             }
             Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// A plain JSON file that merely lies beside vectors: nobody has named it, and it is none.
-fn is_other_json(file: &Path, named: &[PathBuf], error: &vectors::Error) -> bool {
+fn is_unrelated_json(file: &Path, named: &[PathBuf], error: &vectors::Error) -> bool {
     let foreign =
         matches!(error, vectors::Error::UnknownKind | vectors::Error::Format { line: 1, .. });
     let plain = file.extension().is_some_and(|end| end == "json");

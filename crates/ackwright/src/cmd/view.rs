@@ -80,7 +80,9 @@ fn open(url: &str) {
         let quiet =
             Command::new(program).arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if quiet.is_err() {
-            crate::tell!("note: no browser could be opened ({program}); open the address yourself");
+            crate::stderr_line!(
+                "note: no browser could be opened ({program}); open the address yourself"
+            );
         }
     }
 }

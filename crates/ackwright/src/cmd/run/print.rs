@@ -10,7 +10,7 @@ use crate::cmd::{Failure, print, print_json};
 use crate::table;
 
 /// Prints what came out; `missing` runs are not in it.
-pub fn tell(
+pub fn print_results(
     experiment: &Experiment,
     args: &Args,
     output: Option<&Output>,
@@ -29,20 +29,22 @@ pub fn tell(
         for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
             let hint =
                 nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-            crate::tell!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+            crate::stderr_line!(
+                "note: `measure.table`: nothing measured is called \"{name}\"{hint}"
+            );
         }
         if output.is_some() {
             for why in lab::output::undrawn(&plan.plots, points) {
-                crate::tell!("note: [[plot]]: {why}");
+                crate::stderr_line!("note: [[plot]]: {why}");
             }
         }
     }
-    tell_tc(args, points)?;
-    tell_sockets(points, &plan.name)?;
-    let wanted = args.seeing.wanted();
-    tell_explained(points)?;
+    print_tc(args, points)?;
+    print_sockets(points, &plan.name)?;
+    let wanted = args.seeing.outputs();
+    print_explained(points)?;
     if missing == 0 {
-        tell_files(&wanted)?;
+        print_files(&wanted)?;
     }
     if let Some(output) = output {
         print(&format!("results are in {}", output.store().root().display()))?;
@@ -51,7 +53,7 @@ pub fn tell(
 }
 
 /// Prints what tc shows at the end of the first run of each point.
-fn tell_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
+fn print_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
     for point in points {
         let Some(run) = point.runs.first() else { continue };
         if (args.tc_stats || args.tc_classes) && points.len() > 1 {
@@ -70,7 +72,7 @@ fn tell_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
 }
 
 /// Prints what `ss` showed at the times asked for.
-fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
+fn print_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
     for point in points {
         for run in &point.runs {
             if !run.sockets.is_empty() {
@@ -85,7 +87,7 @@ fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
 }
 
 /// Prints why flows were not faster.
-fn tell_explained(points: &[PointResult]) -> Result<(), Failure> {
+fn print_explained(points: &[PointResult]) -> Result<(), Failure> {
     for run in points.iter().flat_map(|point| &point.runs) {
         for one in &run.explained {
             print(&format!("\n{}", one.why))?;
@@ -95,7 +97,7 @@ fn tell_explained(points: &[PointResult]) -> Result<(), Failure> {
 }
 
 /// Prints where files are that others open.
-pub fn tell_files(wanted: &TraceOutputs) -> Result<(), Failure> {
+pub fn print_files(wanted: &TraceOutputs) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
         print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
     }
