@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::congestion::FirstException;
 use crate::errors;
-use crate::run::{PROGRAM, said, supervised};
+use crate::run::{PROGRAM, panic_message, supervised};
 use crate::runs::Runs;
 
 /// One run: the point's place in the sweep, and the repetition.
@@ -64,7 +64,7 @@ impl Collection {
         let experiment = experiment.clone();
         let new = Self { experiment, output, folder, seed, repetitions, runs };
         for place in new.places() {
-            new.take(py, place.0, place.1)?;
+            new.add_run(py, place.0, place.1)?;
         }
         let expected = new.places().map(|(point, repetition)| {
             (&new.experiment.points[point], new.seed.wrapping_add(repetition.into()))
@@ -94,7 +94,7 @@ impl Collection {
     }
 
     /// Takes in a run that has been brought to the folder; false if it is not there, or not whole.
-    fn take(&self, py: Python<'_>, point: usize, repetition: u32) -> PyResult<bool> {
+    fn add_run(&self, py: Python<'_>, point: usize, repetition: u32) -> PyResult<bool> {
         let at = self.experiment.points.get(point);
         let at = at.ok_or_else(|| PyIndexError::new_err("there is no such point"))?;
         let (plan, _) = self
@@ -164,7 +164,7 @@ pub fn make_run(
         Ok(run.files.into_iter().chain([lab::output::record_name(&run.name)]).collect())
     };
     let (done, stopped) = supervised(py, &stop, work, |py| trouble.check(py));
-    let done = done.map_err(|panic| errors::run(py, &said(&*panic)))?;
+    let done = done.map_err(|panic| errors::run(py, &panic_message(&*panic)))?;
     trouble.check(py)?;
     done.map_err(|error| crate::run::problem(py, error, stopped, "the run is not finished"))
 }

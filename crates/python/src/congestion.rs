@@ -185,7 +185,7 @@ impl Module {
     }
 
     /// Calls a method that returns nothing.
-    fn tell(
+    fn call_method(
         &mut self,
         method: &Bound<'_, PyString>,
         window: &mut TcpWindow,
@@ -214,7 +214,7 @@ impl CongestionControl for Module {
         if self.overrides.has("on_start") {
             Python::attach(|py| {
                 let method = pyo3::intern!(py, "on_start");
-                self.tell(method, window, ack, None);
+                self.call_method(method, window, ack, None);
             });
         }
     }
@@ -231,7 +231,7 @@ impl CongestionControl for Module {
     fn cong_avoid(&mut self, window: &mut TcpWindow, ack: &TcpAck, acked: u32) {
         Python::attach(|py| {
             let acked = PyInt::new(py, acked).into_any();
-            self.tell(pyo3::intern!(py, "on_ack"), window, ack, Some(acked));
+            self.call_method(pyo3::intern!(py, "on_ack"), window, ack, Some(acked));
         });
     }
 
@@ -243,7 +243,7 @@ impl CongestionControl for Module {
         Python::attach(|py| {
             let method = pyo3::intern!(py, "on_sample");
             match Bound::new(py, Sample(*sample)) {
-                Ok(it) => self.tell(method, window, ack, Some(it.into_any())),
+                Ok(it) => self.call_method(method, window, ack, Some(it.into_any())),
                 Err(error) => self.trouble.note(error),
             }
         });
@@ -253,7 +253,7 @@ impl CongestionControl for Module {
         if let (true, Some(rtt_us)) = (self.overrides.has("on_rtt"), sample.rtt_us) {
             Python::attach(|py| {
                 let rtt_us = PyInt::new(py, rtt_us).into_any();
-                self.tell(pyo3::intern!(py, "on_rtt"), window, ack, Some(rtt_us));
+                self.call_method(pyo3::intern!(py, "on_rtt"), window, ack, Some(rtt_us));
             });
         }
     }
@@ -268,7 +268,7 @@ impl CongestionControl for Module {
             };
             Python::attach(|py| {
                 let name = PyString::intern(py, name).into_any();
-                self.tell(pyo3::intern!(py, "on_event"), window, ack, Some(name));
+                self.call_method(pyo3::intern!(py, "on_event"), window, ack, Some(name));
             });
         }
     }

@@ -133,7 +133,7 @@ pub fn run(
     let work = || all((experiment, trouble), wanted, output.as_ref(), &far, &stop);
     let (done, stopped) = supervised(py, &stop, work, tick);
     let stopped = trouble.check(py).err().or(stopped);
-    let done = done.map_err(|panic| errors::run(py, &said(&*panic)))?;
+    let done = done.map_err(|panic| errors::run(py, &panic_message(&*panic)))?;
     let in_files = wanted.out.clone().filter(|_| wanted.resume || !wanted.keep);
     let of = |points| Runs::new(experiment, points, in_files.clone());
     let (points, failed) = match done {
@@ -271,7 +271,7 @@ pub fn problem(py: Python<'_>, error: Error, stopped: Option<PyErr>, rest: &str)
 }
 
 /// What a broken invariant of ours said.
-pub fn said(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a mistake in ackwright: {text}")
@@ -307,7 +307,7 @@ pub fn explain(
         Ok::<_, Error>(told.collect::<Vec<_>>().join("\n"))
     };
     let (done, stopped) = supervised(py, &stop, work, |py| trouble.check(py));
-    let done = done.map_err(|panic| errors::run(py, &said(&*panic)))?;
+    let done = done.map_err(|panic| errors::run(py, &panic_message(&*panic)))?;
     trouble.check(py)?;
     done.map_err(|error| problem(py, error, stopped, "nothing is told"))
 }

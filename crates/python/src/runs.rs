@@ -51,7 +51,7 @@ impl Runs {
     }
 
     /// Series and flows can be had from memory.
-    fn whole(&self) -> PyResult<()> {
+    fn require_in_memory(&self) -> PyResult<()> {
         match &self.in_files {
             None => Ok(()),
             Some(folder) => Err(PyLookupError::new_err(format!(
@@ -95,7 +95,7 @@ impl Runs {
 
     /// Every flow of every run.
     fn flows(&self) -> PyResult<Table> {
-        self.whole()?;
+        self.require_in_memory()?;
         let each = self.all().map(|(point, run)| tables::flows(&point.labels, run));
         Ok(each.reduce(append).unwrap_or_default().into())
     }
@@ -107,7 +107,7 @@ impl Runs {
 
     /// The names of all series.
     fn series_names(&self) -> PyResult<Vec<&str>> {
-        self.whole()?;
+        self.require_in_memory()?;
         let mut names: Vec<&str> = Vec::new();
         for (_, run) in self.all() {
             for series in &run.series {

@@ -31,7 +31,7 @@ impl ValueFault {
     }
 
     /// It lies behind that key.
-    fn behind(mut self, key: &str) -> Self {
+    fn under_key(mut self, key: &str) -> Self {
         if let Self::Ours { path, .. } = &mut self {
             path.push(key.to_owned());
         }
@@ -56,7 +56,7 @@ impl ValueFault {
 /// # Errors
 /// When it is something else.
 pub fn inline(value: &Bound<'_, PyAny>, label: &str) -> PyResult<String> {
-    nested(value, 0).map_err(|wrong| wrong.behind(label).raised())
+    nested(value, 0).map_err(|wrong| wrong.under_key(label).raised())
 }
 
 /// The document of a mapping: a line or a section for each entry, so that messages show a place.
@@ -78,14 +78,14 @@ fn sections(value: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
         let of_tables = |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
         if entries.is_empty() || !entries.iter().all(of_tables) {
             text.extend(["\n[", &name, "]\n"]);
-            write_lines(&mut text, entries).map_err(|wrong| wrong.behind(&name))?;
+            write_lines(&mut text, entries).map_err(|wrong| wrong.under_key(&name))?;
             continue;
         }
         for (below, table) in entries {
             text.extend(["\n[", &name, ".", &below, "]\n"]);
             let lines = self::entries(table.cast::<PyMapping>().map_err(PyErr::from)?)?;
             let written = write_lines(&mut text, lines);
-            written.map_err(|wrong| wrong.behind(&below).behind(&name))?;
+            written.map_err(|wrong| wrong.under_key(&below).under_key(&name))?;
         }
     }
     Ok(text)
@@ -96,7 +96,7 @@ fn write_lines(
     entries: Vec<(String, Bound<'_, PyAny>)>,
 ) -> Result<(), ValueFault> {
     for (key, item) in entries {
-        let value = nested(&item, 1).map_err(|wrong| wrong.behind(&key))?;
+        let value = nested(&item, 1).map_err(|wrong| wrong.under_key(&key))?;
         text.extend([&key, " = ", &value, "\n"]);
     }
     Ok(())
@@ -128,14 +128,14 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> 
         return Ok(truth.is_true().to_string());
     }
     if value.cast::<PyInt>().is_ok() {
-        return whole(value);
+        return integer(value);
     }
     if let Ok(number) = value.cast::<PyFloat>() {
         return decimal(number.extract()?);
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
         let each = |(key, item): (String, Bound<'_, PyAny>)| {
-            let value = nested(&item, depth + 1).map_err(|wrong| wrong.behind(&key))?;
+            let value = nested(&item, depth + 1).map_err(|wrong| wrong.under_key(&key))?;
             Ok(format!("{key} = {value}"))
         };
         let items = entries(mapping)?.into_iter().map(each);
@@ -155,7 +155,7 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> 
     }
     // Other numbers, paths.
     if let Ok(number) = value.call_method0("__index__") {
-        return whole(&number);
+        return integer(&number);
     }
     if value.hasattr("__fspath__")? {
         return Ok(Toml::String(value.str()?.extract()?).to_string());
@@ -170,7 +170,7 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> 
     Err(ValueFault::new(PyTypeError::new_err, message))
 }
 
-fn whole(number: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
+fn integer(number: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
     let too_large = |_| {
         let message = "a whole number of an experiment has 64 bits, with its sign";
         ValueFault::new(PyOverflowError::new_err, message)
