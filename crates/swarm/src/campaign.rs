@@ -31,7 +31,7 @@ impl Campaign {
 /// What somebody wants to know while a campaign runs. Called from several threads.
 pub trait Watcher: Sync {
     /// A seed has been judged.
-    fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>);
+    fn finished(&self, seed: u64, verdict: &Result<Outcome, Violation>);
 
     /// A seed takes more time or memory than any is worth. Nothing else will end it: what runs
     /// cannot be interrupted from outside.
@@ -77,7 +77,7 @@ pub fn run(campaign: &Campaign, watcher: &impl Watcher) -> Summary {
         }
         while finished.load(Ordering::Relaxed) < workers.len() as u64 {
             thread::sleep(Duration::from_millis(20));
-            tell_excess(&workers, watcher);
+            report_excess(&workers, watcher);
         }
     });
     let mut summary = summary.into_inner().expect("no worker panics");
@@ -100,7 +100,7 @@ fn work(
         };
         *place.lock().expect("no worker panics") = (seed, Instant::now());
         let verdict = with_case!(campaign.kind, judge::seed(seed));
-        watcher.judged(seed, &verdict);
+        watcher.finished(seed, &verdict);
         let mut summary = summary.lock().expect("no worker panics");
         summary.seeds += 1;
         match verdict {
@@ -111,7 +111,7 @@ fn work(
     place.lock().expect("no worker panics").0 = IDLE;
 }
 
-fn tell_excess(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
+fn report_excess(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
     let held = resident_bytes().unwrap_or(0);
     let large = held > MEMORY * workers.len() as u64;
     for worker in workers {
@@ -141,7 +141,7 @@ mod tests {
     struct Nobody(Instant);
 
     impl Watcher for Nobody {
-        fn judged(&self, _: u64, _: &Result<Outcome, Violation>) {}
+        fn finished(&self, _: u64, _: &Result<Outcome, Violation>) {}
         fn exceeds(&self, seed: u64, what: &str) {
             panic!("{seed} {what}");
         }

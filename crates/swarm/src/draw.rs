@@ -33,7 +33,7 @@ impl Draw {
             Source::Seed(rng) => rng.below(bound),
             Source::Bytes(bytes) => {
                 let bits = u64::BITS - (bound - 1).leading_zeros();
-                take(bytes, bits.div_ceil(8)) % bound
+                next_number(bytes, bits.div_ceil(8)) % bound
             }
         }
     }
@@ -97,13 +97,13 @@ impl Draw {
     pub fn bits(&mut self) -> u64 {
         match &mut self.0 {
             Source::Seed(rng) => rng.next_u64(),
-            Source::Bytes(bytes) => take(bytes, 8),
+            Source::Bytes(bytes) => next_number(bytes, 8),
         }
     }
 }
 
 /// The next so many bytes as a number.
-fn take(bytes: &mut std::vec::IntoIter<u8>, count: u32) -> u64 {
+fn next_number(bytes: &mut std::vec::IntoIter<u8>, count: u32) -> u64 {
     (0..count).fold(0, |number, _| number << 8 | u64::from(bytes.next().unwrap_or(0)))
 }
 

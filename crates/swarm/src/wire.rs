@@ -131,7 +131,7 @@ impl case::Case for Case {
                 Violation::new(oracle, format!("step {number} ({})", bench.clock()), what)
             })?;
         }
-        let heal = heal::heal(&mut bench, &self.host);
+        let heal = heal::finish(&mut bench, &self.host);
         heal.map_err(|(oracle, what)| {
             Violation::new(oracle, format!("the end ({})", bench.clock()), what)
         })?;

@@ -25,7 +25,7 @@ const OPEN: &[(Kind, u64)] = &[];
 struct Quiet(Kind);
 
 impl Watcher for Quiet {
-    fn judged(&self, _: u64, _: &Result<Outcome, Violation>) {}
+    fn finished(&self, _: u64, _: &Result<Outcome, Violation>) {}
 
     fn exceeds(&self, seed: u64, what: &str) {
         eprintln!("{} seed {seed} {what}", self.0);

@@ -119,7 +119,7 @@ impl FailureReporter {
 }
 
 impl Watcher for FailureReporter {
-    fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>) {
+    fn finished(&self, seed: u64, verdict: &Result<Outcome, Violation>) {
         if let Err(violation) = verdict {
             self.tell(seed, violation.oracle, &violation.what);
         }

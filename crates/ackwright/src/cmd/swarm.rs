@@ -215,7 +215,7 @@ impl Show {
 }
 
 impl Watcher for Show {
-    fn judged(&self, seed: u64, verdict: &Result<Verdict, Violation>) {
+    fn finished(&self, seed: u64, verdict: &Result<Verdict, Violation>) {
         self.bar.inc(1);
         let Err(violation) = verdict else { return };
         if self.failed.fetch_add(1, Ordering::Relaxed) < TOLD {

@@ -115,7 +115,9 @@ fn any(draw: &mut Draw, steps: &mut Vec<Step>) {
         20..=23 => Step::Probe(end, which(draw)),
         24 => Step::Probe(end, epoll(draw)),
         25 => sysctl(draw),
-        26 => Step::Ping(end, draw.percent(40), place(draw), draw.log_range(0..=70_000) as u32),
+        26 => {
+            Step::Ping(end, draw.percent(40), draw_address(draw), draw.log_range(0..=70_000) as u32)
+        }
         27 => return acquaint(draw, steps),
         _ => Step::Call(end, call(draw)),
     };
@@ -396,7 +398,7 @@ fn port(draw: &mut Draw) -> u16 {
     draw.range(5_000..=5_003) as u16
 }
 
-fn place(draw: &mut Draw) -> AddressOf {
+fn draw_address(draw: &mut Draw) -> AddressOf {
     match draw.range(0..=19) {
         0..=11 => AddressOf::Host(draw.range(0..=1) as End),
         12..=13 => AddressOf::Loopback,
@@ -407,7 +409,7 @@ fn place(draw: &mut Draw) -> AddressOf {
 }
 
 fn address(draw: &mut Draw) -> Address {
-    let place = place(draw);
+    let place = draw_address(draw);
     let port = match draw.range(0..=9) {
         0 => 0,
         1 => draw.log_range(1..=65_535) as u16,

@@ -78,7 +78,7 @@ impl Bench {
         match step {
             Step::Wait(micros) => {
                 self.note_readiness()?;
-                return self.turn_until(self.now + Duration::from_micros(*micros));
+                return self.run_until(self.now + Duration::from_micros(*micros));
             }
             Step::Ping(end, ipv6, place, len) => {
                 let end = usize::from(*end);
@@ -88,7 +88,7 @@ impl Bench {
             }
             Step::Sysctl(end, name, value) => {
                 let told = self.hosts[usize::from(*end)].set_tcp_sysctl(name, value);
-                if let Some(takes) = sysctls::takes(name, value)
+                if let Some(takes) = sysctls::accepts(name, value)
                     && takes != told.is_ok()
                 {
                     let what = format!("{name} = {value} gave {told:?}, unlike the kernel");
@@ -112,7 +112,7 @@ impl Bench {
                 })?;
             }
         }
-        self.turn_until(self.now)
+        self.run_until(self.now)
     }
 
     /// Orphans in FIN-WAIT-2 wait as long as they are told (`tcp_fin_time`), once as sockets and once more
@@ -145,7 +145,7 @@ impl Bench {
         end: usize,
         act: impl FnOnce(&mut Process, &mut CallContext<'_>) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
-        let under_way = self.processes.iter().map(Process::bytes_under_way);
+        let under_way = self.processes.iter().map(Process::bytes_in_flight);
         let under_way = under_way.fold(0, u64::saturating_add);
         let mut judge = CallContext {
             now: self.now,
@@ -158,12 +158,12 @@ impl Bench {
     }
 
     /// Lets time pass.
-    fn turn_until(&mut self, until: Instant) -> Result<(), Violation> {
-        self.settle()?;
+    fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
+        self.run_due()?;
         let watches = until > self.now && self.is_watched;
         while let Some(at) = self.next_at().filter(|at| *at <= until) {
             self.now = self.now.max(at);
-            self.settle()?;
+            self.run_due()?;
             if watches {
                 self.check_readiness()?;
             }
@@ -179,7 +179,7 @@ impl Bench {
     }
 
     /// Everything that is due now, until nothing is.
-    fn settle(&mut self) -> Result<(), Violation> {
+    fn run_due(&mut self) -> Result<(), Violation> {
         loop {
             let mut busy = self.retry()?;
             while let Some(event) = self.wires.pop(self.now) {
@@ -232,7 +232,7 @@ impl Bench {
                 Poll::Drop(reason) => self.digest.add(reason as u64),
                 Poll::Ready(ready) => {
                     self.digest.add(u64::from(ready.bits));
-                    self.watches[end].hears(ready);
+                    self.watches[end].on_ready(ready);
                 }
                 Poll::Event(_) | Poll::Idle(_) => {}
             }
@@ -247,9 +247,9 @@ impl Bench {
 
     /// A device takes a packet.
     fn send(&mut self, end: usize, port: Port, packet: Packet) {
-        let left = self.wires.take(self.now, end, packet);
+        let left = self.wires.transmit(self.now, end, packet);
         let knows = self.wires.promises() && self.hosts[end].credit_at(self.now, port, left);
-        self.wires.tell(end, left, !knows);
+        self.wires.on_sent(end, left, !knows);
     }
 
     fn violation(&self, oracle: &'static str, what: String) -> Violation {
@@ -264,10 +264,10 @@ impl Bench {
 
     /// From here on nobody but the wire makes descriptors ready.
     fn note_readiness(&mut self) -> Result<(), Violation> {
-        self.settle()?;
+        self.run_due()?;
         for end in 0..2 {
             let now = self.readiness(end)?;
-            self.watches[end].begin(now);
+            self.watches[end].restart(now);
         }
         Ok(())
     }
@@ -306,7 +306,7 @@ impl Bench {
 
     /// Closes everything, heals the wire, and looks at what is left.
     pub fn wind_up(&mut self) -> Result<(), Violation> {
-        self.wires.heal();
+        self.wires.repair();
         for end in 0..2 {
             // Whose peer believes none of his segments, or never opens its window, gives up when his
             // patience ends.
@@ -332,13 +332,13 @@ impl Bench {
     /// Whoever connects in the meantime is accepted and closed.
     fn wait_for_listeners_only(&mut self) -> Result<(), Violation> {
         let deadline = self.now + self.patience;
-        self.turn_until(self.now)?;
+        self.run_until(self.now)?;
         while !self.has_listeners_only() {
             self.work = 0;
             let Some(at) = self.next_at().filter(|at| *at <= deadline) else {
-                return Err(Violation::new("nothing is left", "the end", self.what_is_left()));
+                return Err(Violation::new("nothing is left", "the end", self.remaining_sockets()));
             };
-            self.turn_until(at)?;
+            self.run_until(at)?;
             for end in 0..2 {
                 self.with_process(end, Process::dismiss_all)?;
             }
@@ -349,7 +349,7 @@ impl Bench {
     /// Once nothing is under way, the devices have all of their room.
     fn check_credits(&mut self) -> Result<(), Violation> {
         while let Some(at) = self.wires.next_at() {
-            self.turn_until(at)?;
+            self.run_until(at)?;
         }
         for host in &self.hosts {
             let room = host.port(Port(0)).room();
@@ -367,7 +367,7 @@ impl Bench {
         })
     }
 
-    fn what_is_left(&self) -> String {
+    fn remaining_sockets(&self) -> String {
         let of = |host: &Host| {
             let tcp: Vec<String> = host
                 .tcp_sockets()

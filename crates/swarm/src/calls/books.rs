@@ -66,13 +66,13 @@ impl Totals {
     /// Bytes were read in line; `under_way` are in writes that have not returned yet.
     pub fn read(&mut self, way: Direction, bytes: u64, under_way: u64) -> Result<(), String> {
         self.ways.entry(way).or_default().read += bytes;
-        self.judge(way, under_way)
+        self.check(way, under_way)
     }
 
     /// `MSG_OOB` took urgent bytes.
     pub fn took(&mut self, way: Direction, bytes: u64, under_way: u64) -> Result<(), String> {
         self.ways.entry(way).or_default().taken += bytes;
-        self.judge(way, under_way)
+        self.check(way, under_way)
     }
 
     /// A reader goes on in line with `SO_OOBINLINE`. What `MSG_OOB` took lies in line still, and only
@@ -82,7 +82,7 @@ impl Totals {
         account.read_again = account.taken;
     }
 
-    fn judge(&self, way: Direction, under_way: u64) -> Result<(), String> {
+    fn check(&self, way: Direction, under_way: u64) -> Result<(), String> {
         let account = self.ways.get(&way).copied().unwrap_or_default();
         // An old segment may open a connection a second time, and its data with it: with Fast Open
         // or SYN cookies nobody remembers the first.

@@ -94,7 +94,7 @@ impl Process {
     }
 
     /// Bytes in writes that have not returned yet.
-    pub fn bytes_under_way(&self) -> u64 {
+    pub fn bytes_in_flight(&self) -> u64 {
         let writes = self.waiting.iter().map(|waiting| bytes_to_write(waiting.call.syscall()));
         writes.fold(0, u64::saturating_add)
     }
@@ -140,7 +140,7 @@ impl Process {
         mut waiting: BlockedThread,
     ) -> Result<Option<BlockedThread>, Violation> {
         if let Some(fd) = stream_of(waiting.call.syscall(), &self.model) {
-            self.learn_ends(judge, fd);
+            self.record_connection(judge, fd);
         }
         let outcome = self.sockets.call(judge.now, judge.host, &mut waiting.call);
         let syscall = waiting.call.syscall();
@@ -160,10 +160,10 @@ impl Process {
             self.note_aim(judge, fd, address, begins);
         }
         if let Some(fd) = stream_of(syscall, &self.model) {
-            self.learn_ends(judge, fd);
+            self.record_connection(judge, fd);
         }
         // A socket that was disconnected since has no ends any more, or others.
-        let present = written_by(syscall).and_then(|fd| self.way_of(fd));
+        let present = written_by(syscall).and_then(|fd| self.direction_of(fd));
         let way = waiting.way.or(present);
         let Poll::Ready(outcome) = outcome else {
             return Ok(Some(BlockedThread { way, has_waited: true, ..waiting }));
@@ -184,7 +184,7 @@ impl Process {
             let told = format!("{syscall:?} gave {outcome:?}: {what}");
             Violation::new(oracle, at(waiting.step), told)
         };
-        self.judge(judge, syscall, (waiting.opening, way), &outcome).map_err(broken)?;
+        self.check_result(judge, syscall, (waiting.opening, way), &outcome).map_err(broken)?;
         Ok(None)
     }
 
@@ -218,7 +218,7 @@ impl Process {
         Ok(())
     }
 
-    fn judge(
+    fn check_result(
         &mut self,
         judge: &mut CallContext<'_>,
         syscall: &Syscall,
@@ -247,7 +247,7 @@ impl Process {
         if let Err(errno) = outcome {
             self.note_error(syscall, *errno);
         }
-        self.take_effect(judge, syscall, outcome).map_err(|what| ("descriptors", what))?;
+        self.apply(judge, syscall, outcome).map_err(|what| ("descriptors", what))?;
         self.check_amount(syscall, outcome).map_err(|what| ("amounts", what))?;
         self.keep_books(judge, syscall, way, outcome).map_err(|what| ("bytes", what))
     }

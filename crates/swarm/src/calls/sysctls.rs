@@ -87,9 +87,9 @@ pub const PORTS: &str = "net.ipv4.ip_local_port_range";
 pub const COUNT: u64 = RANGES.len() as u64;
 
 /// Whether a kernel takes a decimal number; `None`: not known.
-pub fn takes(name: &str, value: &str) -> Option<bool> {
+pub fn accepts(name: &str, value: &str) -> Option<bool> {
     if name == PORTS {
-        return takes_ports(value);
+        return accepts_ports(value);
     }
     let (_, low, high) = RANGES.iter().find(|(known, ..)| *known == name)?;
     Some(value.parse().is_ok_and(|value: i64| (*low..=*high).contains(&value)))
@@ -97,7 +97,7 @@ pub fn takes(name: &str, value: &str) -> Option<bool> {
 
 /// `ipv4_local_port_range`: ports from 1024 on, the first before the last. `None`: it depends on what
 /// was there.
-fn takes_ports(value: &str) -> Option<bool> {
+fn accepts_ports(value: &str) -> Option<bool> {
     let numbers: Vec<Option<u16>> =
         value.split_whitespace().take(2).map(|word| word.parse().ok()).collect();
     match numbers[..] {

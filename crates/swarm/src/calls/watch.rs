@@ -39,7 +39,7 @@ pub struct Watch {
 
 impl Watch {
     /// A socket is told that it is ready.
-    pub fn hears(&mut self, ready: SocketReady) {
+    pub fn on_ready(&mut self, ready: SocketReady) {
         *self.told.entry(ready.socket).or_default() |= ready.bits;
     }
 
@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// Readiness from here on is news.
-    pub fn begin(&mut self, now: Readiness) {
+    pub fn restart(&mut self, now: Readiness) {
         self.before = now;
         self.told.clear();
     }
@@ -77,7 +77,7 @@ impl Watch {
                 return Err(format!("{fd} can be written, and nobody was told"));
             }
         }
-        self.begin(now);
+        self.restart(now);
         Ok(())
     }
 }

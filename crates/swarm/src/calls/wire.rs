@@ -46,14 +46,14 @@ impl Wires {
     }
 
     /// From now on nothing is lost, doubled, damaged or overtaken.
-    pub fn heal(&mut self) {
+    pub fn repair(&mut self) {
         let Wire { rate, delay, ring, gro, promises, .. } = self.config;
         let rate = if rate == 0 { 0 } else { rate.max(1_000) };
         self.config = Wire { rate, delay, ring, gro, promises, ..Wire::default() };
     }
 
     /// The device of a host takes a packet: gives when it will have sent it.
-    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) -> Instant {
+    pub fn transmit(&mut self, now: Instant, from: usize, packet: Packet) -> Instant {
         let length = u64::from(packet.len());
         let spent = match self.config.rate {
             0 => Duration::from_nanos(length),
@@ -78,7 +78,7 @@ impl Wires {
     }
 
     /// Whether the host is to be told when its device has sent a packet, or knows already.
-    pub fn tell(&mut self, from: usize, left: Instant, told: bool) {
+    pub fn on_sent(&mut self, from: usize, left: Instant, told: bool) {
         self.sent[from].push_back((left, told));
     }
 

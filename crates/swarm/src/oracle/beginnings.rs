@@ -37,7 +37,7 @@ impl ObservedFlow {
     }
 
     /// Whether a segment acknowledges nothing that was never sent.
-    pub fn acks_what_was_sent(&self, segment: &Segment) -> bool {
+    pub fn acks_sent_data(&self, segment: &Segment) -> bool {
         self.possible().any(|out| !after(segment.ack, out.reached))
     }
 
@@ -83,7 +83,7 @@ impl ObservedFlow {
 
     /// The host has no connection of these ports and gets a SYN: what applications write and read
     /// from here on belongs to another one.
-    pub(super) fn begins_anew(&mut self) {
+    pub(super) fn on_new_connection(&mut self) {
         if core::mem::take(&mut self.has_lived) || (self.written, self.read) != (0, 0) {
             self.past.push(self.written);
             (self.written, self.read, self.is_deaf) = (0, 0, false);
@@ -96,10 +96,10 @@ impl ObservedFlow {
     }
 
     /// The connection is gone, and a cookie of its SYN-ACK may begin another one of the same numbers.
-    pub(super) fn returns_anew(&mut self) {
+    pub(super) fn on_returned_cookie(&mut self) {
         self.is_revived = true;
-        self.begins_anew();
-        self.taken.anew();
+        self.on_new_connection();
+        self.taken.reset();
         let answers = self.begun.iter().filter(|out| out.answers).map(|out| out.iss);
         let answers: BTreeSet<u32> = answers.collect();
         for iss in answers {
@@ -119,14 +119,14 @@ impl ObservedFlow {
     /// A cookie is the difference of both numbers, but for the MSS in its lowest bits: other pairs
     /// than the SYN's and the SYN-ACK's may return it (`check_tcp_syn_cookie`). Whether the host
     /// has taken it, only its numbers will tell.
-    pub(super) fn heard_cookie(&mut self, segment: &Segment) -> bool {
+    pub(super) fn is_returned_cookie(&mut self, segment: &Segment) -> bool {
         let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
         if !self.returns_cookie(segment, |moved| moved != (0, 0)) {
             return false;
         }
         if !self.heard.iter().any(|(heard, _)| *heard == begin) {
             self.heard.push((begin, segment.seq));
-            self.extend_heard();
+            self.extend_received();
         }
         self.guess(iss, 0);
         true
@@ -178,18 +178,18 @@ impl ObservedFlow {
     /// A call has ended the connection, as `close` does with a reset where bytes are unread
     /// (`tcp_close`). What waits in a batch finds none, as if it came only now: a cookie in it may
     /// begin another one of the same numbers (`cookie_v4_check`).
-    pub fn ended_by_a_call(&mut self) {
+    pub fn on_ended_by_call(&mut self) {
         let waiting = core::mem::take(&mut self.batch.cookies);
-        self.returns_anew();
+        self.on_returned_cookie();
         for segment in &waiting {
             self.returns(segment, true);
-            self.heard_ack(segment);
+            self.on_ack(segment);
         }
     }
 
     /// A segment may bring a cookie back. `unknown`: to its listener, as there is no connection.
     pub(super) fn returns(&mut self, segment: &Segment, unknown: bool) {
-        if self.heard_cookie(segment) || unknown {
+        if self.is_returned_cookie(segment) || unknown {
             self.marks.uncertain();
             self.offered.ambiguous();
             // The window scale lies in the time stamp that comes back, or seems to.
@@ -204,14 +204,15 @@ impl ObservedFlow {
         let same = |out: &Outgoing| out.iss == segment.seq && !out.guessed;
         let known = self.begun.iter().position(|out| same(out) && out.connection == present);
         if known.is_none() && core::mem::take(&mut self.may_begin_anew) {
-            self.begins_anew();
+            self.on_new_connection();
             self.asked.clear();
         }
         let out = if let Some(place) = known {
             self.begun.remove(place)
         } else {
             let answers = segment.has(flag::ACK);
-            let connection = self.asked_in(segment).unwrap_or_else(|| self.without_numbers());
+            let connection =
+                self.connection_of_syn(segment).unwrap_or_else(|| self.without_numbers());
             // It may answer a SYN of the connection before once more.
             let guessed = self.begun.iter().any(same);
             let out = Outgoing::new(segment.seq, self.syn_window, answers, connection);
@@ -221,14 +222,14 @@ impl ObservedFlow {
     }
 
     /// A SYN comes, and no connection is there: it asks for the present one.
-    pub(super) fn asks(&mut self, segment: &Segment) {
+    pub(super) fn on_syn(&mut self, segment: &Segment) {
         self.asked.push((segment.seq, segment.end(), self.past.len()));
     }
 
     /// The connection that the SYN asked for which a SYN-ACK answers, data taken or not, if there is
     /// only one: the answer may have waited in the device (Fast Open lets an application write and a
     /// reset come meanwhile) until a cookie of an earlier answer seemed to begin the next connection.
-    fn asked_in(&self, answer: &Segment) -> Option<usize> {
+    fn connection_of_syn(&self, answer: &Segment) -> Option<usize> {
         let answered = |&&(begin, end, _): &&(u32, u32, usize)| {
             (1..=end.wrapping_sub(begin)).contains(&answer.ack.wrapping_sub(begin))
         };

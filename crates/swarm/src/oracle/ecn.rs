@@ -49,7 +49,7 @@ impl Marks {
 
     /// A segment comes with this codepoint. `plain`: the host has no reason not to take it; it has
     /// nothing else to say at present.
-    pub fn heard(&mut self, segment: &Segment, ecn: u8, plain: bool) {
+    pub fn on_inbound(&mut self, segment: &Segment, ecn: u8, plain: bool) {
         if segment.has(flag::SYN) {
             let other = self.peer_syn.is_some_and(|before| before != segment.flags);
             self.is_uncertain |=

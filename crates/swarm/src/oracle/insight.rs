@@ -52,7 +52,7 @@ impl ConnectionView {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn fits(&self, flow: &ObservedFlow) -> Result<(), BrokenLaw> {
+    pub fn check(&self, flow: &ObservedFlow) -> Result<(), BrokenLaw> {
         let info = &self.info;
         let most = |out: &Outgoing| u64::from(flow.acked_at_most(out).wrapping_sub(out.iss));
         if flow.possible().all(|out| info.bytes_acked > most(out)) {
@@ -77,7 +77,7 @@ impl ConnectionView {
         self.recovers(before, around)?;
         // What has no effect gives no occasion to send: a key may have made segments shorter before,
         // and what is not signed is dropped.
-        if self == before { Ok(()) } else { self.goes_on(around) }
+        if self == before { Ok(()) } else { self.check_progress(around) }
     }
 
     /// RFC 5681 section 3.1: no more new data in flight than the congestion window.
@@ -128,7 +128,7 @@ impl ConnectionView {
     }
 
     /// Data, both windows and an idle device: what may go has gone.
-    fn goes_on(&self, around: HostView) -> Result<(), BrokenLaw> {
+    fn check_progress(&self, around: HostView) -> Result<(), BrokenLaw> {
         let info = &self.info;
         let mss = i64::from(info.snd_mss);
         let cwnd_room = (i64::from(info.snd_cwnd) - self.in_flight()) * mss;

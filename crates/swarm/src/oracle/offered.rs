@@ -18,7 +18,7 @@ pub struct ObservedWindows {
 
 impl ObservedWindows {
     /// A segment of the peer.
-    pub fn heard(&mut self, segment: &Segment) {
+    pub fn on_inbound(&mut self, segment: &Segment) {
         if segment.has(flag::SYN) {
             let scales = segment.scale.is_some();
             self.is_ambiguous |= self.peer_scales.is_some_and(|before| before != scales);
@@ -33,7 +33,7 @@ impl ObservedWindows {
     }
 
     /// The host sends a SYN.
-    pub fn anew(&mut self, syn: &Segment) {
+    pub fn on_syn(&mut self, syn: &Segment) {
         self.edge = None;
         self.host_scale = syn.scale;
     }
@@ -54,7 +54,7 @@ impl ObservedWindows {
     }
 
     /// Not every segment has been seen.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.edge = None;
     }
 

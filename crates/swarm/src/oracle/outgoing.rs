@@ -53,7 +53,7 @@ impl Outgoing {
     }
 
     /// A segment that was dropped in the host itself.
-    pub fn lost(&mut self, segment: &Segment) {
+    pub fn on_local_drop(&mut self, segment: &Segment) {
         let end = segment.end();
         if after(end, self.reached) && end.wrapping_sub(self.reached) < FAR {
             self.reached = end;

@@ -30,7 +30,7 @@ impl ObservedReceiver {
     }
 
     /// Another connection begins.
-    pub fn anew(&mut self) {
+    pub fn reset(&mut self) {
         (self.furthest, self.closed, self.owes) = (None, None, None);
         self.sacked.clear();
     }
@@ -38,7 +38,7 @@ impl ObservedReceiver {
     /// Whether what begins here may be taken: the window that was told last and those before let it
     /// in. `slack`: what scaling hides of a window, but a closed one is closed (`__tcp_select_window`
     /// rounds up).
-    pub fn lets_in(&self, segment: &Segment, slack: u32) -> bool {
+    pub fn may_accept(&self, segment: &Segment, slack: u32) -> bool {
         if self.is_unknown || segment.len == 0 || segment.has(flag::SYN) {
             return true;
         }
@@ -48,7 +48,7 @@ impl ObservedReceiver {
     }
 
     /// Data as a peer should send it has come, at this time in ms: an ACK is due.
-    pub fn due(&mut self, now_ms: u64) {
+    pub fn expect_ack(&mut self, now_ms: u64) {
         self.owes.get_or_insert(now_ms);
     }
 
@@ -129,7 +129,7 @@ impl ObservedReceiver {
     }
 
     /// What was SACKed may have been thrown away.
-    pub fn forget_sacked(&mut self) {
+    pub fn clear_sacked(&mut self) {
         self.sacked.clear();
     }
 }
@@ -144,8 +144,8 @@ mod tests {
         let ack = |ack, window| Segment { ack, window, flags: flag::ACK, ..Segment::default() };
         let data = |seq| Segment { seq, len: 10, ..Segment::default() };
         assert_eq!(taken.sent(&ack(100, 2), 100, Some(256)), Ok(()));
-        assert!(taken.lets_in(&data(400), 127));
+        assert!(taken.may_accept(&data(400), 127));
         assert_eq!(taken.sent(&ack(356, 0), 356, Some(0)), Ok(()));
-        assert!(!taken.lets_in(&data(356), 127));
+        assert!(!taken.may_accept(&data(356), 127));
     }
 }

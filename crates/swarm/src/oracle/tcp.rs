@@ -180,9 +180,9 @@ impl ObservedFlow {
     }
 
     /// A segment without flaws goes to the host.
-    pub fn heard(&mut self, segment: &Segment, arrival: &Arrival) {
+    pub fn on_inbound(&mut self, segment: &Segment, arrival: &Arrival) {
         let plain = arrival.calm && self.is_plain(segment);
-        let taken = self.may_be_taken(segment, arrival);
+        let taken = self.may_accept(segment, arrival);
         let missing = matches!(arrival.there, Liveness::Nothing | Liveness::Gone | Liveness::Past);
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
         // What waits before it in a batch may have ended the connection.
@@ -194,8 +194,8 @@ impl ObservedFlow {
         }
         self.unlooked += 1;
         if first && missing && !self.active {
-            self.begins_anew();
-            self.asks(segment);
+            self.on_new_connection();
+            self.on_syn(segment);
         }
         self.may_begin_anew |= first && !missing && is_stale;
         if first && self.active {
@@ -203,10 +203,10 @@ impl ObservedFlow {
             self.offered.ambiguous();
         }
         self.urgent |= segment.has(0x20);
-        self.offered.heard(segment);
-        self.marks.heard(segment, arrival.ecn, plain && arrival.quiet);
+        self.offered.on_inbound(segment);
+        self.marks.on_inbound(segment, arrival.ecn, plain && arrival.quiet);
         if plain && segment.len > 0 {
-            self.taken.due(arrival.now_ms);
+            self.taken.expect_ack(arrival.now_ms);
         }
         if let Some((value, _)) = segment.stamps {
             let echoed = self.may_be_echoed(segment, arrival);
@@ -237,7 +237,7 @@ impl ObservedFlow {
         }
         if end != segment.seq && taken {
             self.arrived.push((segment.seq, end));
-            self.extend_heard();
+            self.extend_received();
         } else if end != segment.seq {
             self.refused.push((segment.seq, end));
         }
@@ -249,12 +249,12 @@ impl ObservedFlow {
             let unknown = matches!(arrival.there, Liveness::Nothing | Liveness::Gone);
             let returns = (unknown || may_wait) && !segment.has(flag::SYN);
             if returns && arrival.there == Liveness::Gone && !self.active {
-                self.returns_anew();
+                self.on_returned_cookie();
             }
             if returns {
                 self.returns(segment, unknown);
             }
-            self.heard_ack(segment);
+            self.on_ack(segment);
         }
     }
 
@@ -285,7 +285,7 @@ impl ObservedFlow {
 
     /// Its data may be taken: the window let it in, and it acknowledges nothing that was never sent
     /// (RFC 5961 section 5).
-    fn may_be_taken(&self, segment: &Segment, arrival: &Arrival) -> bool {
+    fn may_accept(&self, segment: &Segment, arrival: &Arrival) -> bool {
         if segment.has(flag::RST) {
             return false;
         }
@@ -297,7 +297,7 @@ impl ObservedFlow {
         let known = self.host_ack.is_some() && !self.in_pieces;
         let sent = |out: &Outgoing| !after(segment.ack, out.reached);
         let acks = segment.has(flag::ACK) && self.begun.iter().any(sent);
-        (acks || !known) && (sends || self.taken.lets_in(segment, self.offered.slack()))
+        (acks || !known) && (sends || self.taken.may_accept(segment, self.offered.slack()))
     }
 
     /// RFC 7323 section 4.3: what is echoed came with a segment that did not lie beyond a hole
@@ -311,13 +311,13 @@ impl ObservedFlow {
     }
 
     /// Everything up to where there is no hole.
-    pub(super) fn extend_heard(&mut self) {
+    pub(super) fn extend_received(&mut self) {
         for (_, end) in &mut self.heard {
             *end = reach(&self.arrived, *end);
         }
     }
 
-    pub(super) fn heard_ack(&mut self, segment: &Segment) {
+    pub(super) fn on_ack(&mut self, segment: &Segment) {
         if segment.window == 0 && self.closed_at.is_none_or(|seq| after(segment.seq, seq)) {
             self.closed_at = Some(segment.seq);
         }
@@ -342,16 +342,16 @@ impl ObservedFlow {
 
     /// The longest segment that the peer takes, options included: what a SYN of its told, or `unknown`; where the host
     /// may have asked with Fast Open, what it takes itself, by which the data of its SYN went (`tcp_send_syn_data`).
-    pub fn longest_taken(&self, unknown: u32, fast_open: bool) -> Option<u32> {
+    pub fn longest_accepted(&self, unknown: u32, fast_open: bool) -> Option<u32> {
         let unknown = if fast_open && self.active { unknown.max(self.own_mss) } else { unknown };
         self.offered_mss.iter().map(|mss| mss.unwrap_or(unknown)).max()
     }
 
     /// The host has dropped a segment of its own before it reached the wire.
-    pub fn lost(&mut self, segment: &Segment) {
+    pub fn on_local_drop(&mut self, segment: &Segment) {
         self.taken.unknown();
         if let Some(out) = self.begun.last_mut() {
-            out.lost(segment);
+            out.on_local_drop(segment);
         }
     }
 
@@ -385,7 +385,7 @@ impl ObservedFlow {
     }
 
     /// The host's state is looked at: so many segments have come since it was the last time.
-    pub fn looked(&mut self) -> u32 {
+    pub fn end_batch(&mut self) -> u32 {
         self.held.clear();
         self.batch = Batch::default();
         core::mem::take(&mut self.unlooked)

@@ -72,7 +72,7 @@ impl Average {
     }
 
     /// The device asked: the queue is idle from when it first had nothing.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) {
+    pub fn on_dequeue(&mut self, call: &Call<'_>, packet: Option<&Packet>) {
         if packet.is_none() {
             self.idle_since.get_or_insert(call.now);
         }

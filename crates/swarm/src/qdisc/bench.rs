@@ -119,7 +119,7 @@ impl StepwiseCase for Bench<'_> {
         }
         self.check()?;
         self.root.purge(&mut Cx { now: self.now, dropped: &mut self.dropped });
-        self.take_drops()?;
+        self.record_drops()?;
         self.check_books()?;
         match self.ledger.missing() {
             0 => Ok(()),
@@ -214,7 +214,7 @@ impl<'a> Bench<'a> {
         self.epoch += 1;
         let holds_for_a_child = |sched: &Sched| matches!(sched.qdisc(), AnyQdisc::Netem(netem) if netem.child().is_some());
         if self.root.tree().into_iter().any(|(_, sched)| holds_for_a_child(sched)) {
-            self.ledger.forget_order();
+            self.ledger.allow_any_order();
         }
     }
 
@@ -241,7 +241,7 @@ impl<'a> Bench<'a> {
         self.past_copies.bytes += copies.1 - bytes;
         if command.parent == Handle::ROOT && replaced.is_some() {
             self.check_purged(waited)?;
-            self.take_drops()?;
+            self.record_drops()?;
             self.seen = Stats::default();
             self.drops_differ = DropCounting::Not;
             words.clone_into(&mut self.words);
@@ -251,7 +251,7 @@ impl<'a> Bench<'a> {
             self.law.changed(&self.root, self.now, itself);
             let is_cake = matches!(command.spec, Some(Spec::Cake(_)));
             self.forget_discarded(replaced.is_none(), is_cake);
-            self.take_drops()?;
+            self.record_drops()?;
             self.words.push(' ');
             self.words.push_str(words);
         }
@@ -321,7 +321,7 @@ impl<'a> Bench<'a> {
         if let Err((oracle, what)) = self.law.entered(&call, &came) {
             return self.broken(oracle, what);
         }
-        self.take_drops()?;
+        self.record_drops()?;
         self.check_limit(before)
     }
 
@@ -330,10 +330,10 @@ impl<'a> Bench<'a> {
         let packet = self.root.dequeue(&mut Cx { now: self.now, dropped: &mut self.dropped });
         let (now, dropped) = (self.now, &self.dropped[..]);
         let call = Call { root: &self.root, now, before, dropped };
-        if let Err((oracle, what)) = self.law.left(&call, packet.as_ref()) {
+        if let Err((oracle, what)) = self.law.on_dequeue(&call, packet.as_ref()) {
             return self.broken(oracle, what);
         }
-        self.take_drops()?;
+        self.record_drops()?;
         let Some(packet) = packet else { return Ok(None) };
         self.seen.packets += u64::from(packet.segments());
         self.seen.bytes += u64::from(packet.wire_len());
@@ -395,7 +395,7 @@ impl<'a> Bench<'a> {
         Ok(false)
     }
 
-    fn take_drops(&mut self) -> CheckResult {
+    fn record_drops(&mut self) -> CheckResult {
         for (reason, packet) in core::mem::take(&mut self.dropped) {
             self.seen.drops = self.seen.drops.wrapping_add(1);
             self.digest.add_text(reason.name());

@@ -83,16 +83,20 @@ impl Law {
     }
 
     /// The root was asked for a packet, and gave this one.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
+    pub fn on_dequeue(
+        &mut self,
+        call: &Call<'_>,
+        packet: Option<&Packet>,
+    ) -> Result<(), BrokenLaw> {
         match (self, call.root.qdisc()) {
-            (Self::Codel(queue), _) => queue.left(call, packet),
-            (Self::FqCodel(rounds), _) => rounds.left(call, packet),
+            (Self::Codel(queue), _) => queue.on_dequeue(call, packet),
+            (Self::FqCodel(rounds), _) => rounds.on_dequeue(call, packet),
             (Self::Red(average), _) => {
-                average.left(call, packet);
+                average.on_dequeue(call, packet);
                 Ok(())
             }
-            (Self::Netem(slots), _) => slots.left(call, packet),
-            (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.left(cake, packet),
+            (Self::Netem(slots), _) => slots.on_dequeue(call, packet),
+            (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.on_dequeue(cake, packet),
             _ => Ok(()),
         }
     }

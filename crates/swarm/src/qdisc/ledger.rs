@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     /// What waits now may leave in any order.
-    pub fn forget_order(&mut self) {
+    pub fn allow_any_order(&mut self) {
         let waits = |arrived: &&mut EnqueuedPacket| arrived.out.contains(&0);
         self.arrived.values_mut().filter(waits).for_each(|arrived| arrived.flow = None);
     }

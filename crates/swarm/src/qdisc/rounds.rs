@@ -80,17 +80,21 @@ impl Rounds {
     }
 
     /// The device asked (`fq_codel_dequeue`).
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
+    pub fn on_dequeue(
+        &mut self,
+        call: &Call<'_>,
+        packet: Option<&Packet>,
+    ) -> Result<(), BrokenLaw> {
         let mut dropped = call.dropped.iter().filter(|drop| is_signal(drop)).peekable();
         while let Some((flow, is_new)) = self.next_flow() {
             let mut after_drop = false;
             while let Some((_, gone)) = dropped.next_if(|(_, gone)| self.is_first(flow, gone)) {
-                self.take(flow, call, gone, None)?;
+                self.remove_head(flow, call, gone, None)?;
                 after_drop = true;
             }
             match packet.filter(|packet| self.is_first(flow, packet)) {
                 Some(packet) => {
-                    self.take(flow, call, packet, Some(packet))?;
+                    self.remove_head(flow, call, packet, Some(packet))?;
                     self.flow(flow).deficit -= i64::from(packet.wire_len());
                     return nothing_else(dropped.next().map(|(_, gone)| gone));
                 }
@@ -120,7 +124,7 @@ impl Rounds {
 
     /// The first packet of a flow leaves or is dropped. What counts as waiting behind it are the bytes of
     /// all flows.
-    fn take(
+    fn remove_head(
         &mut self,
         flow: u32,
         call: &Call<'_>,
@@ -132,7 +136,7 @@ impl Rounds {
             return Err(("packets", format!("{} does not wait", packet.body.number())));
         };
         let behind = self.all().map(|waits| waits.len).sum();
-        self.flow(flow).standing.taken(&params, &waits, call.now, behind, left)
+        self.flow(flow).standing.on_head_removed(&params, &waits, call.now, behind, left)
     }
 
     /// New flows go first; who has no credit gets a quantum, at the end of the old ones.

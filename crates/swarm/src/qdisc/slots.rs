@@ -24,7 +24,11 @@ impl SlotUsage {
     }
 
     /// The device asked. Whatever left within the least distance of slots left in one slot.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
+    pub fn on_dequeue(
+        &mut self,
+        call: &Call<'_>,
+        packet: Option<&Packet>,
+    ) -> Result<(), BrokenLaw> {
         let Some(packet) = packet else { return Ok(()) };
         let distance = Duration::from_nanos(self.slot.min_delay);
         while self.recent.front().is_some_and(|(at, _)| *at + distance <= call.now) {

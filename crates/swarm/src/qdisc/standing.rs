@@ -99,7 +99,7 @@ impl StandingQueue {
 
     /// A packet was taken from the head and left, or was dropped (`None`), while `behind` bytes waited
     /// behind it (`codel_should_drop`, `codel_dequeue`).
-    pub fn taken(
+    pub fn on_head_removed(
         &mut self,
         params: &CodelParams,
         waits: &WaitingPacket,
@@ -176,7 +176,11 @@ impl OneQueue {
     }
 
     /// The device asked.
-    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
+    pub fn on_dequeue(
+        &mut self,
+        call: &Call<'_>,
+        packet: Option<&Packet>,
+    ) -> Result<(), BrokenLaw> {
         let dropped = call.dropped.iter().map(|(_, packet)| (packet, None));
         for (taken, left) in dropped.chain(packet.map(|packet| (packet, Some(packet)))) {
             let waits = self.queue.pop_front().filter(|waits| waits.number == taken.body.number());
@@ -184,7 +188,7 @@ impl OneQueue {
                 return Err(("packets", format!("{} is not the oldest", taken.body.number())));
             };
             let behind = self.queue.iter().map(|waits| waits.len).sum();
-            self.standing.taken(&self.config.params, &waits, call.now, behind, left)?;
+            self.standing.on_head_removed(&self.config.params, &waits, call.now, behind, left)?;
         }
         if packet.is_none() {
             self.standing.found_empty(!call.dropped.is_empty());

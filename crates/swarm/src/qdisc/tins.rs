@@ -95,7 +95,7 @@ impl Tins {
     }
 
     /// CAKE was asked, and gave this packet.
-    pub fn left(&mut self, cake: &Cake, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
+    pub fn on_dequeue(&mut self, cake: &Cake, packet: Option<&Packet>) -> Result<(), BrokenLaw> {
         if let Some(packet) = packet
             && Ecn::from_bits(packet.network.tos()) == Ecn::Ce
         {

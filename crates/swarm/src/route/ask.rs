@@ -15,7 +15,7 @@ use super::values::{any_address, any_port, masked};
 use crate::draw::Draw;
 
 impl Bench {
-    pub(super) fn ask(&mut self, asked: LookupBatch) -> CheckResult {
+    pub(super) fn check_lookups(&mut self, asked: LookupBatch) -> CheckResult {
         let mut draw = Draw::new(asked.seed, 0);
         let keys: Vec<RouteKey> = (0..asked.count).map(|_| self.question(&mut draw)).collect();
         let mut together = vec![Decision::NoRoute; keys.len()];

@@ -59,7 +59,7 @@ impl StepwiseCase for Bench {
             }
             Step::DeleteObject(id) => {
                 self.command(&format!("nexthop del id {id}"))?;
-                self.model.learn(&self.ip.fib);
+                self.model.copy_routes(&self.ip.fib);
             }
             Step::Link { port, up, carrier, ignore } => self.link(*port, *up, *carrier, *ignore)?,
             Step::Neighbour { port, gateway, reachable } => {
@@ -70,8 +70,8 @@ impl StepwiseCase for Bench {
             }
             Step::Address { port, addr, len } => {
                 self.command(&format!("address add {addr}/{len} dev a{port}"))?;
-                self.model.learn(&self.ip.fib);
-                self.learn_addresses();
+                self.model.copy_routes(&self.ip.fib);
+                self.read_addresses();
             }
             Step::Sysctl { policy, use_neigh } => {
                 let neigh = u8::from(*use_neigh);
@@ -85,7 +85,7 @@ impl StepwiseCase for Bench {
             Step::Frames(asked) => self.frames(*asked)?,
             Step::Wait(millis) => self.wait(*millis)?,
             Step::Words(words) => self.words(words)?,
-            Step::Ask(asked) => self.ask(*asked)?,
+            Step::Ask(asked) => self.check_lookups(*asked)?,
         }
         self.check()
     }
@@ -176,7 +176,7 @@ impl Bench {
             None => None,
             Some(IpError::Fib(error)) => Some(error),
             Some(IpError::Answer(why)) if why.ends_with("is not up.") => {
-                if verb != Verb::Del && self.model.leads_over_down(case) {
+                if verb != Verb::Del && self.model.uses_down_interface(case) {
                     return Ok(());
                 }
                 return self.broken("routes", format!("\"{words}\": {why}"));
@@ -185,12 +185,13 @@ impl Bench {
             Some(_) => return Ok(()),
         };
         // Among further words may be `scope host`, for which no interface need be up.
-        let may = verb == Verb::Del || !case.more.is_empty() || !self.model.leads_over_down(case);
+        let may =
+            verb == Verb::Del || !case.more.is_empty() || !self.model.uses_down_interface(case);
         if refused.is_none() && !may {
             return self.broken("routes", format!("\"{words}\": an interface is down"));
         }
         if !case.more.is_empty() {
-            self.model.learn(&self.ip.fib);
+            self.model.copy_routes(&self.ip.fib);
             return Ok(());
         }
         let objects = self.ip.fib.objects();
@@ -206,7 +207,7 @@ impl Bench {
         }
         let expected = self.model.change(&self.ip.fib, verb, case, route_of(case).as_ref());
         let Some(expected) = expected else {
-            self.model.learn(&self.ip.fib);
+            self.model.copy_routes(&self.ip.fib);
             return Ok(());
         };
         if (expected == Expected::Done) != refused.is_none() {
@@ -227,13 +228,13 @@ impl Bench {
         if up && !carrier && was.is_some_and(|was| was.up && was.carrier) {
             self.lose_objects(port.into())?;
         }
-        self.learn_links();
+        self.read_links();
         self.check_groups()?;
         for (family, ignore) in [4, 6].into_iter().zip(ignore) {
             let name = format!("net.ipv{family}.conf.a{port}.ignore_routes_with_linkdown");
             self.command(&format!("sysctl {name}={}", u8::from(ignore)))?;
             // Each of these may move buckets.
-            self.learn_links();
+            self.read_links();
             self.check_groups()?;
         }
         Ok(())
@@ -276,19 +277,19 @@ impl Bench {
         } else {
             self.command(words)?;
         }
-        self.model.learn(&self.ip.fib);
+        self.model.copy_routes(&self.ip.fib);
         self.model.use_neigh = self.ip.fib.settings().use_neigh;
-        self.learn_links();
-        self.learn_addresses();
+        self.read_links();
+        self.read_addresses();
         Ok(())
     }
 
-    fn learn_addresses(&mut self) {
+    fn read_addresses(&mut self) {
         let own = self.ip.devices.own();
         self.model.addresses = own.map(|own| (own.port, own.addr, own.len)).collect();
     }
 
-    fn learn_links(&mut self) {
+    fn read_links(&mut self) {
         for (port, link) in (0..).zip(&mut self.model.links) {
             let there = self.ip.fib.link(port);
             let ignore = [there.ignore_linkdown, there.ignore_linkdown_v6];
@@ -321,7 +322,7 @@ impl Bench {
 
     fn check_groups(&mut self) -> CheckResult {
         self.check_buckets()?;
-        match self.groups.look(&self.ip.fib, &self.model, self.ip.now) {
+        match self.groups.check(&self.ip.fib, &self.model, self.ip.now) {
             Ok(()) => Ok(()),
             Err(what) => self.broken("groups", what),
         }

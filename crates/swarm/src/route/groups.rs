@@ -36,7 +36,7 @@ impl Groups {
     }
 
     /// Looks at all groups: what is not as it must be.
-    pub fn look(&mut self, fib: &Fib, model: &Model, now: Instant) -> Result<(), String> {
+    pub fn check(&mut self, fib: &Fib, model: &Model, now: Instant) -> Result<(), String> {
         let mut tables = BTreeMap::new();
         for (id, object) in fib.objects().iter() {
             check_shares(fib, model, id, object)?;
@@ -50,7 +50,7 @@ impl Groups {
             let table = Table::of(fib, object, id, now, old)
                 .and_then(|table| {
                     table.check_moves(&serving, config, now, old)?;
-                    table.check_rest(object, &serving, config, now)?;
+                    table.check_balance(object, &serving, config, now)?;
                     Ok(table)
                 })
                 .map_err(|what| format!("group {id} of {members:?} with {config:?}: {what}"))?;
@@ -123,7 +123,7 @@ impl Table {
 
     /// A group that calls itself balanced has given every member its share; another one has moved
     /// whatever may move, and wakes for the next that may.
-    fn check_rest(
+    fn check_balance(
         &self,
         object: &Object,
         serving: &[Member],

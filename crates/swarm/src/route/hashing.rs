@@ -104,8 +104,8 @@ fn changed(flow: &HashInput, place: Layer, part: Part, draw: &mut Draw) -> Optio
     let mut flow = *flow;
     let bit = draw.range(0..=15) as u16;
     match part {
-        Part::Src => fields.src = other_address(fields.src, bit),
-        Part::Dst => fields.dst = other_address(fields.dst, bit),
+        Part::Src => fields.src = flipped_address(fields.src, bit),
+        Part::Dst => fields.dst = flipped_address(fields.dst, bit),
         Part::Protocol => {
             fields.protocol ^= 1 << (bit % 8);
             if place == Layer::Outer {
@@ -126,7 +126,7 @@ fn changed(flow: &HashInput, place: Layer, part: Part, draw: &mut Draw) -> Optio
 }
 
 /// One bit differs.
-fn other_address(address: IpAddr, bit: u16) -> IpAddr {
+fn flipped_address(address: IpAddr, bit: u16) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 1 << (bit + 8)).into()),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << (bit * 7)).into()),

@@ -9,7 +9,7 @@ use super::objects::hops;
 use super::steps::{RouteCase, Verb};
 
 /// Anything but `del`.
-pub fn put(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Expected {
+pub fn add(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Expected {
     if let Some(refused) = refusal(route) {
         return refused;
     }
@@ -20,7 +20,7 @@ pub fn put(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Expected {
     let replaced = alike.or(first);
     match verb {
         Verb::Add if first.is_some() => return Expected::Exists,
-        Verb::Append | Verb::Prepend if equals().any(|(_, other)| meet(other, route)) => {
+        Verb::Append | Verb::Prepend if equals().any(|(_, other)| share_hop(other, route)) => {
             return Expected::Exists;
         }
         Verb::Append | Verb::Prepend if has_gateways(route) && alike.is_some() => {
@@ -108,11 +108,11 @@ pub fn twins(routes: &[Route]) -> bool {
     };
     routes.iter().enumerate().any(|(at, route)| {
         let v6 = route.prefix.addr().is_ipv6();
-        v6 && routes[..at].iter().any(|other| same_place(other, route) && meet(other, route))
+        v6 && routes[..at].iter().any(|other| same_place(other, route) && share_hop(other, route))
     })
 }
 
-fn meet(one: &Route, other: &Route) -> bool {
+fn share_hop(one: &Route, other: &Route) -> bool {
     match (&one.target, &other.target) {
         (Target::Object(one), Target::Object(other)) => one == other,
         (Target::Hops(one), Target::Hops(other)) => {

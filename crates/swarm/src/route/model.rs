@@ -79,7 +79,7 @@ impl Model {
     }
 
     /// Takes the routes as they are now: after what the model does not know the meaning of.
-    pub fn learn(&mut self, fib: &Fib) {
+    pub fn copy_routes(&mut self, fib: &Fib) {
         self.lists = lists_of(fib);
     }
 
@@ -131,7 +131,7 @@ impl Model {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
         match verb {
             Verb::Del => ipv6::delete(list, fib, case),
-            verb => ipv6::put(list, verb, route),
+            verb => ipv6::add(list, verb, route),
         }
     }
 
@@ -170,7 +170,7 @@ impl Model {
     }
 
     /// Whether a next hop of a route has an interface that is down: such a route is not to be had (`ENETDOWN`).
-    pub fn leads_over_down(&self, case: &RouteCase) -> bool {
+    pub fn uses_down_interface(&self, case: &RouteCase) -> bool {
         let down = |port: u8| self.links.get(usize::from(port)).is_some_and(|link| !link.up);
         case.hops.iter().any(|hop| down(hop.port))
     }

@@ -142,7 +142,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A frame comes in, if the carrier is there.
-    fn comes(&mut self, port: u16, bytes: &[u8]) {
+    fn receive_frame(&mut self, port: u16, bytes: &[u8]) {
         if self.ports[usize::from(port)].down {
             return;
         }
@@ -158,9 +158,9 @@ impl<'a> Bench<'a> {
                 }
             }
             Rx::Taken => {}
-            Rx::Forward(to) => self.leaves(to, &packet),
+            Rx::Forward(to) => self.on_transmit(to, &packet),
         }
-        self.turn();
+        self.run_due();
     }
 
     /// Who claims an address in a frame is believed, or not.
@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Everything that is to happen at this time; when the router wants to be called next.
-    fn turn(&mut self) -> Instant {
+    fn run_due(&mut self) -> Instant {
         let mut place = Packet::default();
         loop {
             self.turns += 1;
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
             }
             match said {
                 Poll::Send { port, .. } => {
-                    self.leaves(port, &place);
+                    self.on_transmit(port, &place);
                     drop(place.take());
                 }
                 Poll::Drop(reason) => {
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
     /// Time goes on, with answers and timers in their order.
     fn go_to(&mut self, end: Instant) {
         loop {
-            let wakes = self.turn();
+            let wakes = self.run_due();
             let comes = self.coming.first_key_value().map(|((at, _), _)| *at);
             let next = comes.unwrap_or(Instant::FAR_FUTURE).min(wakes);
             if next > end || self.broken.is_some() {
@@ -214,11 +214,11 @@ impl<'a> Bench<'a> {
             self.now = next;
             while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= next) {
                 let (port, frame) = first.remove();
-                self.comes(port, &frame);
+                self.receive_frame(port, &frame);
             }
         }
         self.now = self.now.max(end);
-        self.turn();
+        self.run_due();
     }
 
     fn is_dropped(&mut self, reason: Reason, packet: &Packet) {
@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A frame leaves the router.
-    fn leaves(&mut self, port: Port, packet: &Packet) {
+    fn on_transmit(&mut self, port: Port, packet: &Packet) {
         let state = &mut self.ports[usize::from(port.0)];
         if state.full {
             state.owed += 1;
@@ -264,18 +264,18 @@ impl<'a> Bench<'a> {
             self.fail("frames", format!("{port:?} sends as {src:x?}"));
         }
         match said {
-            FrameContent::Asks(target) => self.is_asked(port, target),
+            FrameContent::Asks(target) => self.on_solicitation(port, target),
             FrameContent::Answers(target) => self.answers_for(port, target),
             FrameContent::Data { dst: to, number: Some(number), len, ttl } => {
-                self.goes_on(port, dst, number, (to, len, ttl));
+                self.on_forwarded(port, dst, number, (to, len, ttl));
             }
-            FrameContent::Error(number) => self.is_told(port, dst, number),
+            FrameContent::Error(number) => self.on_icmp_error(port, dst, number),
             FrameContent::Data { number: None, .. } | FrameContent::Other => {}
         }
     }
 
     /// The router asks for an address.
-    fn is_asked(&mut self, port: Port, target: IpAddr) {
+    fn on_solicitation(&mut self, port: Port, target: IpAddr) {
         let late = self.ports[usize::from(port.0)].late_until.is_some_and(|until| self.now < until);
         let full = self.ports[usize::from(port.0)].full;
         let before = self.asked.insert((port.0, target), self.now).filter(|_| !late && !full);
@@ -313,7 +313,13 @@ impl<'a> Bench<'a> {
     }
 
     /// A packet, or a piece of one, goes on to its next hop.
-    fn goes_on(&mut self, port: Port, mac: Mac, number: u16, (to, len, ttl): (IpAddr, u32, u8)) {
+    fn on_forwarded(
+        &mut self,
+        port: Port,
+        mac: Mac,
+        number: u16,
+        (to, len, ttl): (IpAddr, u32, u8),
+    ) {
         let Some(track) = self.tracks.get_mut(&number).filter(|it| it.dst == to) else { return };
         track.sent += len;
         let (next_hop, text) = (track.next_hop, format!("{number}: {track:?}"));
@@ -330,7 +336,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The router tells of an error with a packet.
-    fn is_told(&mut self, port: Port, mac: Mac, number: u16) {
+    fn on_icmp_error(&mut self, port: Port, mac: Mac, number: u16) {
         let Some(track) = self.tracks.get_mut(&number) else { return };
         track.errors += 1;
         // Pieces are lost one by one, each of which may be told of.
@@ -368,11 +374,11 @@ impl<'a> Bench<'a> {
         let mut frame = packet.frame(dst_mac, self.mac(*from));
         let tags = tags.iter().flat_map(|tag| [[0x81, 0], tag.to_be_bytes()]).flatten();
         frame.splice(12..12, tags);
-        self.comes(from[0].into(), &frame);
+        self.receive_frame(from[0].into(), &frame);
     }
 
     /// A machine says who it is, and perhaps asks for the router.
-    fn says(&mut self, who: [u8; 2], ipv6: bool, asks: bool) {
+    fn announce(&mut self, who: [u8; 2], ipv6: bool, asks: bool) {
         let (mac, ip) = (self.mac(who), address(who[0], who[1] + 1, ipv6));
         let router = address(who[0], 0, ipv6);
         self.claims(who[0], ip, mac);
@@ -389,7 +395,7 @@ impl<'a> Bench<'a> {
         };
         let port = &mut self.ports[usize::from(who[0])];
         port.questions += u64::from(asks && !port.down);
-        self.comes(who[0].into(), &frame);
+        self.receive_frame(who[0].into(), &frame);
     }
 
     fn link(&mut self, port: u8, up: bool) {
@@ -406,10 +412,10 @@ impl<'a> Bench<'a> {
             self.host.change_neighbours(self.now, |table| table.flush(port.0));
             self.asked.retain(|(of, _), _| *of != port.0);
         }
-        self.turn();
+        self.run_due();
     }
 
-    fn room(&mut self, port: u8, there: bool) {
+    fn set_room(&mut self, port: u8, there: bool) {
         let state = &mut self.ports[usize::from(port)];
         state.full = !there;
         if there {
@@ -420,7 +426,7 @@ impl<'a> Bench<'a> {
         for _ in 0..owed {
             self.host.credit(self.now, Port(port.into()));
         }
-        self.turn();
+        self.run_due();
     }
 
     fn set(&mut self, name: &str, value: u32) {
@@ -433,7 +439,7 @@ impl<'a> Bench<'a> {
                 self.fail("settings", format!("{name} is not known"));
             }
         }
-        self.turn();
+        self.run_due();
     }
 
     fn verdict(&mut self) -> Result<(), Violation> {
@@ -441,7 +447,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Each packet has come out, and nothing is held.
-    fn nothing_is_left(&mut self) {
+    fn check_empty(&mut self) {
         for port in 0..self.ports.len() as u16 {
             let backlog = self.host.port(Port(port)).backlog();
             if backlog.packets > 0 {
@@ -495,21 +501,21 @@ impl StepwiseCase for Bench<'_> {
             }
             Step::Moves { who, ipv6 } => {
                 self.ports[usize::from(who[0])].machines[usize::from(who[1])].0 += 1;
-                self.says(*who, *ipv6, false);
+                self.announce(*who, *ipv6, false);
             }
-            Step::Asks { who, ipv6 } => self.says(*who, *ipv6, true),
+            Step::Asks { who, ipv6 } => self.announce(*who, *ipv6, true),
             Step::Lies { who, claims } => {
                 let (mac, ip) = (self.mac(*who), address(who[0], claims + 1, false));
                 self.claims(who[0], ip, mac);
                 let us = (ours(who[0]), address(who[0], 0, false));
-                self.comes(who[0].into(), &arp(true, us.0, (mac, ip), us));
+                self.receive_frame(who[0].into(), &arp(true, us.0, (mac, ip), us));
             }
             Step::Rubbish { port, bytes } => {
                 let frame = [&ours(*port)[..], &[2, 8, 8, 8, 8, 8], bytes].concat();
-                self.comes((*port).into(), &frame);
+                self.receive_frame((*port).into(), &frame);
             }
             Step::Link { port, up } => self.link(*port, *up),
-            Step::Room { port, there } => self.room(*port, *there),
+            Step::Room { port, there } => self.set_room(*port, *there),
             Step::Set { name, value } => self.set(name, *value),
         }
         self.verdict()
@@ -518,10 +524,10 @@ impl StepwiseCase for Bench<'_> {
     fn finish(&mut self) -> Result<(), Violation> {
         for port in 0..self.ports.len() as u8 {
             self.link(port, true);
-            self.room(port, true);
+            self.set_room(port, true);
         }
         self.go_to(self.now + SILENCE);
-        self.nothing_is_left();
+        self.check_empty();
         self.verdict()
     }
 

@@ -39,12 +39,12 @@ impl Bench {
         let there = SocketAddr::new(there, SERVER).into();
         for syscall in call.syscalls(fd, here, there, self.ipv6) {
             let at = self.open.get(slot).and_then(|(_, flow)| *flow);
-            let look = at.and_then(|at| self.look(at));
+            let look = at.and_then(|at| self.view(at));
             let outcome = self.syscall(&syscall);
             self.digest.add(outcome.as_ref().map_or(u64::MAX, |done| done.value as u64));
             self.note(slot, &syscall, &outcome);
             self.note_writer(fd, call, &outcome);
-            self.settle()?;
+            self.drain_output()?;
             self.check_read(slot)?;
             if let Some(at) = at.filter(|_| matches!(syscall, Syscall::Send { .. })) {
                 self.check_sense(at, look.as_ref(), true)?;
@@ -70,7 +70,7 @@ impl Bench {
         };
         for at in living {
             if !self.lives(at) {
-                self.flows[at].ended_by_a_call();
+                self.flows[at].on_ended_by_call();
             }
         }
         if let Some(at) = unread.filter(|at| self.lives(*at)) {

@@ -47,23 +47,23 @@ impl Bench {
             let arrival = self.arrival(at, segment.ecn);
             self.flows[at].is_torn = true;
             // Pieces that come later may complete it: when, nobody knows.
-            self.flows[at].heard(&read, &Arrival { calm: false, quiet: false, ..arrival });
+            self.flows[at].on_inbound(&read, &Arrival { calm: false, quiet: false, ..arrival });
         }
         let before = self.state_of(at);
-        let look = self.look(at);
+        let look = self.view(at);
         self.bare_acks.clear();
         // A segment without ACK is thrown away (`tcp_rcv_established`), and so is one that
         // acknowledges what was never sent or too little (`tcp_ack`): none gives an occasion to send.
         let flow = &self.flows[at];
         let acks = |read: &frame::Segment| {
-            read.has(flag::ACK) && flow.acks_what_was_sent(read) && !flow.acks_less(read)
+            read.has(flag::ACK) && flow.acks_sent_data(read) && !flow.acks_less(read)
         };
         let is_heard = frame::read_tcp(&bytes, Options::Skipped).is_ok_and(|read| acks(&read));
         for packet in &list {
             if !pieces {
                 self.listen_in(packet);
             }
-            self.hand_in(packet)?;
+            self.inject(packet)?;
             self.check_states()?;
         }
         self.check_sense(at, look.as_ref(), list.len() == 1 && is_heard)?;
@@ -83,7 +83,7 @@ impl Bench {
         let ports = (segment.destination, segment.source);
         if let Some(at) = self.flows.iter().position(|flow| flow.ports == ports) {
             let arrival = self.arrival(at, frame.ecn);
-            self.flows[at].heard(&segment, &arrival);
+            self.flows[at].on_inbound(&segment, &arrival);
         }
     }
 
@@ -92,7 +92,7 @@ impl Bench {
         let ends = self.ends();
         let inner = in_ip(&segment.bytes(&self.flows[at], &ends), 6, 0, 1, &ends);
         let outer = in_ip(&inner, protocol, 0, 2, &ends);
-        self.hand_in(&outer)
+        self.inject(&outer)
     }
 
     pub(super) fn icmp(&mut self, icmp: &Icmp) -> Result<(), BrokenLaw> {
@@ -101,10 +101,10 @@ impl Bench {
         }
         let at = self.flow_of(icmp.flow, false);
         let before = self.state_of(at);
-        let look = self.look(at);
-        self.hand_in(&icmp.bytes(&self.flows[at], &self.ends()))?;
+        let look = self.view(at);
+        self.inject(&icmp.bytes(&self.flows[at], &self.ends()))?;
         if let (Some(look), Some(now), true) =
-            (look, self.look(at), self.is_quiet() && self.one_mtu)
+            (look, self.view(at), self.is_quiet() && self.one_mtu)
         {
             let flow = &self.flows[at];
             insight::changes_nothing(&look, &now, icmp.number(flow), flow)?;
@@ -123,12 +123,12 @@ impl Bench {
         Ok(())
     }
 
-    pub(super) fn hand_in(&mut self, packet: &[u8]) -> Result<(), BrokenLaw> {
+    pub(super) fn inject(&mut self, packet: &[u8]) -> Result<(), BrokenLaw> {
         let Ok(mut packet) = Packet::parse_ip(packet) else { return Ok(()) };
         self.handed_in += 1;
         let rx = self.host.receive(self.now, self.port, &mut packet);
         assert_eq!(rx, Rx::Taken, "the host passes nothing on");
-        self.settle()
+        self.drain_output()
     }
 
     /// RFC 5961: what is in the window does not end a connection; only the next number does. And

@@ -168,15 +168,15 @@ impl Bench {
             Step::Call(call) => self.call(call),
             Step::Sysctl(words) => {
                 self.sysctl(words);
-                self.settle()
+                self.drain_output()
             }
             Step::Mtu(mtu) => {
                 self.set_mtu(*mtu);
-                self.settle()
+                self.drain_output()
             }
             Step::RouteMtu(mtu) => {
                 self.set_route_mtu(*mtu);
-                self.settle()
+                self.drain_output()
             }
         }
     }
@@ -209,7 +209,7 @@ impl Bench {
             }
         }
         self.now = until;
-        self.settle()?;
+        self.drain_output()?;
         self.check_due()
     }
 
@@ -247,7 +247,7 @@ impl Bench {
         while self.device.pop_front_if(|at| *at <= self.now).is_some() {
             self.host.credit(self.now, self.port);
         }
-        self.settle()
+        self.drain_output()
     }
 }
 

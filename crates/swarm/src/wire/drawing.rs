@@ -48,7 +48,7 @@ pub(super) fn case(draw: &mut Draw) -> Case {
         _ => draw.log_range(4..=1_500),
     };
     let mut steps = Vec::new();
-    begin(draw, &temper, &mut steps);
+    draw_opening(draw, &temper, &mut steps);
     while (steps.len() as u64) < count && !draw.is_spent() {
         any(draw, &temper, &mut steps);
     }
@@ -125,7 +125,7 @@ fn setup(draw: &mut Draw, temper: &CaseTraits) -> Setup {
 }
 
 /// A listener or a connection, and mostly a handshake.
-fn begin(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
+fn draw_opening(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     steps.push(Step::Call(Call::Socket));
     if temper.signed {
         steps.push(Step::Call(Call::Key(0)));

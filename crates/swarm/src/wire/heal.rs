@@ -28,7 +28,7 @@ const MAX_FILL: u32 = 4_000;
 const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 
 /// Lets everything come to its end.
-pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), BrokenLaw> {
+pub(super) fn finish(bench: &mut Bench, setup: &Setup) -> Result<(), BrokenLaw> {
     let mut alive = alive(bench);
     if be_honest(bench, setup, &mut alive)? {
         alive.iter().try_for_each(|alive| check_delivered(bench, alive))?;
@@ -199,7 +199,7 @@ fn read_all(bench: &mut Bench) -> Result<(), BrokenLaw> {
             let syscall = Syscall::Receive { fd, iov: (1 << 20).into(), flags: 0 };
             let outcome = bench.syscall(&syscall);
             bench.note(slot, &syscall, &outcome);
-            bench.settle()?;
+            bench.drain_output()?;
             if outcome.map_or(true, |done| done.value == 0) {
                 break;
             }
@@ -214,7 +214,7 @@ fn close_all(bench: &mut Bench) -> Result<(), BrokenLaw> {
         let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
         let _ = bench.syscall(&Syscall::SetOption { fd, level, name, value: linger, len: 8 });
         let _ = bench.syscall(&Syscall::Close { fd });
-        bench.settle()?;
+        bench.drain_output()?;
     }
     Ok(())
 }

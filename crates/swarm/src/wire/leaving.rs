@@ -12,7 +12,7 @@ use crate::oracle::tcp::{BrokenLaw, after};
 
 impl Bench {
     /// Takes all that the host has to say at this instant.
-    pub(super) fn settle(&mut self) -> Result<(), BrokenLaw> {
+    pub(super) fn drain_output(&mut self) -> Result<(), BrokenLaw> {
         let mut outputs = 0;
         let mut packet = Packet::default();
         loop {
@@ -30,7 +30,7 @@ impl Bench {
                     self.digest.add_text(reason.name());
                     self.digest.add(u64::from(packet.len()));
                     self.check_fits(reason, &packet)?;
-                    self.hear_lost(&packet);
+                    self.on_local_drop(&packet);
                 }
                 Poll::Ready(ready) => {
                     self.digest.add(u64::from(ready.bits));
@@ -41,11 +41,11 @@ impl Bench {
                 Poll::Event(_) | Poll::Idle(_) => {}
             }
         }
-        self.check_quiet()
+        self.check_idle()
     }
 
     /// A drained host wants nothing before later, and its counters agree with the wire.
-    pub(super) fn check_quiet(&self) -> Result<(), BrokenLaw> {
+    pub(super) fn check_idle(&self) -> Result<(), BrokenLaw> {
         if let Some(at) = self.host.wake_at().filter(|at| *at <= self.now) {
             let what = format!("drained at {:?}, and wants to be called at {at:?}", self.now);
             return Err(("wake_at later than now", what));
@@ -66,10 +66,10 @@ impl Bench {
         self.sent += u64::from(packet.segments());
         if self.tso && packet.segments() > 1 {
             for segment in packet.segment() {
-                self.hear_sent(&segment)?;
+                self.on_sent(&segment)?;
             }
         } else {
-            self.hear_sent(packet)?;
+            self.on_sent(packet)?;
         }
         if self.busy == Duration::ZERO {
             self.host.credit(self.now, self.port);
@@ -98,7 +98,7 @@ impl Bench {
     }
 
     /// What the host has dropped of its own has been sent as far as numbers go.
-    pub(super) fn hear_lost(&mut self, packet: &Packet) {
+    pub(super) fn on_local_drop(&mut self, packet: &Packet) {
         for segment in packet.segment() {
             let Ok(frame) = frame::read(&bytes_of(&segment), Options::Skipped) else { continue };
             let Content::Tcp(segment) = frame.content else { continue };
@@ -106,13 +106,13 @@ impl Bench {
             if frame.source == self.addresses[0]
                 && let Some(flow) = self.flows.iter_mut().find(|flow| flow.ports == ports)
             {
-                flow.lost(&segment);
+                flow.on_local_drop(&segment);
             }
         }
     }
 
     /// The listener hears what has been sent.
-    pub(super) fn hear_sent(&mut self, packet: &Packet) -> Result<(), BrokenLaw> {
+    pub(super) fn on_sent(&mut self, packet: &Packet) -> Result<(), BrokenLaw> {
         let bytes = bytes_of(packet);
         self.digest.add(bytes.len() as u64);
         self.digest.add(self.now.as_nanos());
@@ -127,7 +127,7 @@ impl Bench {
             return Err(("well-formed", format!("it comes from {}", frame.source)));
         }
         match frame.content {
-            Content::Tcp(segment) => self.hear_segment(&segment, frame.ecn),
+            Content::Tcp(segment) => self.on_sent_segment(&segment, frame.ecn),
             Content::Fragment => {
                 self.flows.iter_mut().for_each(|flow| flow.in_pieces = true);
                 Ok(())
@@ -136,7 +136,7 @@ impl Bench {
         }
     }
 
-    pub(super) fn hear_segment(
+    pub(super) fn on_sent_segment(
         &mut self,
         segment: &frame::Segment,
         ecn: u8,
@@ -160,7 +160,7 @@ impl Bench {
         flow.offered.may_shrink |= self.host.tcp_defaults().sysctl.tcp_shrink_window != 0;
         let probe = flow.present().is_some_and(|out| after(out.end, segment.seq));
         if self.host.tcp_mib().ofo_pruned > 0 {
-            flow.taken.forget_sacked();
+            flow.taken.clear_sacked();
         }
         flow.sent(segment, ecn, classic)
             .map_err(|(law, why)| (law, format!("{why}\nin {segment:?}\nafter {flow:?}")))?;
@@ -187,7 +187,7 @@ impl Bench {
             return Ok(());
         }
         let unknown = if self.ipv6 { MSS_UNKNOWN_V6 } else { MSS_UNKNOWN };
-        let longest = flow.longest_taken(unknown, self.fast_open);
+        let longest = flow.longest_accepted(unknown, self.fast_open);
         let longest = longest.map(|mss| mss.max(self.lowest_mss) + accecn_slack(segment));
         match longest {
             Some(longest) if segment.len + segment.options_len > longest => {

@@ -31,14 +31,14 @@ impl Bench {
         route.metrics.mtu = NonZeroU32::new(mtu);
         self.host.fib_mut().replace(route).expect("a route to a neighbour");
         let flows = 0..self.flows.len();
-        let segments = |at| self.look(at).map(|look| (at, look.info.segs_in));
+        let segments = |at| self.view(at).map(|look| (at, look.info.segs_in));
         self.rerouted = Some(PathMtuChange { mtu, since: flows.filter_map(segments).collect() });
     }
 
     /// A connection that has had a segment since the route changed knows its MTU (`__sk_dst_check`
     /// and `tcp_current_mss`).
     pub(super) fn check_path(&self, at: usize) -> Result<(), BrokenLaw> {
-        let (Some(rerouted), Some(now)) = (&self.rerouted, self.look(at)) else { return Ok(()) };
+        let (Some(rerouted), Some(now)) = (&self.rerouted, self.view(at)) else { return Ok(()) };
         let heard = |&(flow, segments): &(usize, u32)| flow == at && now.info.segs_in > segments;
         if rerouted.since.iter().any(heard) && now.info.pmtu > rerouted.mtu {
             let what = format!("the route says {}, and {now:?}", rerouted.mtu);

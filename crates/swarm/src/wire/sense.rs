@@ -16,7 +16,7 @@ const JOINED: u32 = 16 << 10;
 
 impl Bench {
     /// What there is to be known of a flow's connection.
-    pub(super) fn look(&self, at: usize) -> Option<ConnectionView> {
+    pub(super) fn view(&self, at: usize) -> Option<ConnectionView> {
         let found = self.connection(at)?;
         let (sndbuf, wmem_queued) = (found.sndbuf(), found.wmem_queued());
         Some(ConnectionView { info: found.info(self.now), sndbuf, wmem_queued })
@@ -38,14 +38,14 @@ impl Bench {
         before: Option<&ConnectionView>,
         once: bool,
     ) -> Result<(), BrokenLaw> {
-        let (Some(before), Some(now)) = (before, self.look(at)) else { return Ok(()) };
+        let (Some(before), Some(now)) = (before, self.view(at)) else { return Ok(()) };
         let flow = &self.flows[at];
         if flow.in_pieces || flow.urgent {
             return Ok(());
         }
         let quiet = self.is_quiet();
         if quiet {
-            now.fits(flow)?;
+            now.check(flow)?;
             self.check_path(at)?;
         }
         // Of another route's MTU a connection hears with its next packet.
@@ -60,7 +60,7 @@ impl Bench {
         at: usize,
         read: &Result<Return, Errno>,
     ) -> Result<(), BrokenLaw> {
-        let Some(now) = self.look(at) else { return Ok(()) };
+        let Some(now) = self.view(at) else { return Ok(()) };
         let flow = &self.flows[at];
         let all = now.info.bytes_received == flow.read && flow.host_sack.is_empty();
         let has_read = read.as_ref().is_ok_and(|done| done.value > 0);
@@ -90,7 +90,7 @@ impl Bench {
                 self.answered_at.retain(|(flow, _)| *flow != at);
             }
             let before = core::mem::replace(&mut self.flows[at].state, now);
-            if self.flows[at].looked() > 1 {
+            if self.flows[at].end_batch() > 1 {
                 // One packet of a batch may end a connection, and a cookie in the next begin another.
                 continue;
             }

@@ -215,13 +215,13 @@ fn tree(case: &Case, place: (usize, usize), commands: &[String], mtu: u32) -> Sc
     let mut dropped = Vec::new();
     let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
     for (number, words) in (0..).zip(commands) {
-        tell_tc(&mut root, words, (mtu, case.seed, place, number), &mut cx);
+        run_tc(&mut root, words, (mtu, case.seed, place, number), &mut cx);
     }
     root
 }
 
 /// Runs one `tc` command on a tree; `number` tells the random streams of commands apart.
-pub fn tell_tc(
+pub fn run_tc(
     root: &mut Sched,
     words: &str,
     (mtu, seed, (wire, end), number): (u32, u64, (usize, usize), u64),
@@ -304,7 +304,7 @@ fn set_up(world: &mut World, id: NodeId, node: &Node) {
     world.with_host(id, |_, host| {
         host.set_tcp_defaults(TcpConfig::for_profile(profile));
         for setting in &node.sysctls {
-            tell_sysctl(host, setting);
+            set_sysctl(host, setting);
         }
         let buffer = node.buffer.map(|[bytes, num, den]| SharedBuffer::new(bytes, (num, den)));
         host.set_shared_buffer(buffer);
@@ -316,13 +316,13 @@ fn set_up(world: &mut World, id: NodeId, node: &Node) {
 }
 
 /// Writes a sysctl; what is refused changes nothing.
-pub fn tell_sysctl(host: &mut Host, words: &str) {
+pub fn set_sysctl(host: &mut Host, words: &str) {
     let (name, value) = words.split_once('=').unwrap_or((words, ""));
     drop(host.set_tcp_sysctl(name, value));
 }
 
 /// Lets the routes of a host be changed by a line of `ip`; what is refused changes nothing.
-pub fn tell_ip(host: &mut Host, now: Instant, words: &str) {
+pub fn run_ip(host: &mut Host, now: Instant, words: &str) {
     let fib: Fib = core::mem::take(host.fib_mut());
     let mut ip = iproute::ip::Ip { fib, now, ..iproute::ip::Ip::default() };
     drop(ip.run(words));

@@ -31,7 +31,7 @@ impl WorldRun<'_> {
     pub(super) fn check(&self) -> Result<(), Violation> {
         self.work_is_limited()?;
         self.sockets_are_few()?;
-        self.buffers_hold()?;
+        self.check_shared_buffers()?;
         let Some(witness) = &self.witness else { return Ok(()) };
         let witness = witness.borrow();
         if let Some(broken) = &witness.broken {
@@ -63,7 +63,7 @@ impl WorldRun<'_> {
 
     /// What waits at the ports of a node never exceeds the memory that they share, where no netem makes
     /// copies of what has been let in.
-    fn buffers_hold(&self) -> Result<(), Violation> {
+    fn check_shared_buffers(&self) -> Result<(), Violation> {
         if self.duplicates() {
             return Ok(());
         }
@@ -147,16 +147,16 @@ impl WorldRun<'_> {
     fn cuts(&self) -> bool {
         let joins = |node: &Node| node.gro || node.offload != Offload::Off;
         self.case.nodes.iter().any(joins)
-            && ["tbf", "cake", "netem"].iter().any(|word| self.says(word))
+            && ["tbf", "cake", "netem"].iter().any(|word| self.has_word(word))
     }
 
     /// Whether a qdisc makes copies.
     pub(super) fn duplicates(&self) -> bool {
-        self.says("duplicate")
+        self.has_word("duplicate")
     }
 
     /// Whether words of `tc` contain this one.
-    pub(super) fn says(&self, word: &str) -> bool {
+    pub(super) fn has_word(&self, word: &str) -> bool {
         let says = |words: &String| words.contains(word);
         let changes = self.case.changes.iter().any(|change| match &change.what {
             ChangeKind::Tc { words, .. } => says(words),
@@ -167,7 +167,7 @@ impl WorldRun<'_> {
     }
 
     /// No connection waits for anything but a peer that is gone.
-    pub(super) fn every_flow_has_ended(&self) -> Result<(), Violation> {
+    pub(super) fn check_connections_ended(&self) -> Result<(), Violation> {
         let world = &self.built.world;
         for node in 0..self.case.nodes.len() {
             let host = world.host(NodeId(node as u32));
@@ -210,7 +210,7 @@ impl WorldRun<'_> {
     }
 
     /// All queues and links are empty, and every socket but listeners and those of datagrams is gone.
-    pub(super) fn nothing_is_left(&self) -> Result<(), Violation> {
+    pub(super) fn check_empty(&self) -> Result<(), Violation> {
         let world = &self.built.world;
         for node in 0..self.case.nodes.len() {
             let host = world.host(NodeId(node as u32));
@@ -231,7 +231,7 @@ impl WorldRun<'_> {
                 }
             }
         }
-        self.no_frame_is_held()?;
+        self.check_frames_returned()?;
         for (id, _) in world.links() {
             if world.in_flight(id) > 0 {
                 return Err(Violation::new("liveness", self.at(), format!("{id:?} is not empty")));
@@ -241,7 +241,7 @@ impl WorldRun<'_> {
     }
 
     /// Of the frames that packets have lain in none is held, and none is there but in pools of hosts.
-    fn no_frame_is_held(&self) -> Result<(), Violation> {
+    fn check_frames_returned(&self) -> Result<(), Violation> {
         let hosts =
             (0..self.case.nodes.len()).map(|node| self.built.world.host(NodeId(node as u32)));
         let (kept, held) = hosts.fold((0, 0), |(all_kept, all_held), host| {
@@ -260,7 +260,7 @@ impl WorldRun<'_> {
     }
 
     /// Nobody reads what was not written, and who is told that the peer has closed has read all.
-    pub(super) fn bytes_are_whole(&self) -> Result<(), Violation> {
+    pub(super) fn check_bytes(&self) -> Result<(), Violation> {
         let ledger = self.built.ledger.entries();
         for entry in ledger.iter().filter(|entry| entry.active) {
             let peers: Vec<&Entry> = ledger
@@ -285,7 +285,7 @@ impl WorldRun<'_> {
                 }
             }
         }
-        self.streams_are_whole()?;
+        self.check_streams()?;
         for (flow, apps) in self.case.flows.iter().zip(&self.built.apps) {
             if let App::Request { response, .. } | App::Query { response, .. } = &flow.app {
                 let client = self.built.world.report(apps.0);
@@ -311,7 +311,7 @@ impl WorldRun<'_> {
 
     /// The same for all other applications, where the run carries bytes. A SYN cookie that comes back late
     /// brings bytes again: where one was taken, nothing is said.
-    fn streams_are_whole(&self) -> Result<(), Violation> {
+    fn check_streams(&self) -> Result<(), Violation> {
         let cookies =
             |address| self.host_at(address).is_some_and(|host| host.tcp_mib().syn_cookies_recv > 0);
         let all = || self.built.world.streams().flat_map(|(_, streams)| streams.all());
@@ -346,15 +346,16 @@ impl WorldRun<'_> {
         let flow = &self.case.flows[entry.flow];
         let options = if entry.active { &flow.client } else { &flow.server };
         let patience = Duration::from_millis(options.user_timeout_ms.into());
-        let silence = entry.failed_at.saturating_since(witness.heard_at(entry.remote, entry.local));
+        let silence =
+            entry.failed_at.saturating_since(witness.last_arrival(entry.remote, entry.local));
         options.user_timeout_ms > 0 && silence >= patience
     }
 
     /// A tbf cuts a super-packet into a queue that drops another packet for each piece, and tells that
     /// all were lost (`tbf_segment`), though they will leave: TCP believes to have sent nothing, and no
     /// acknowledgment of it counts (`tcp_ack`).
-    fn is_forgotten(&self, entry: &Entry, witness: &WireChecker) -> bool {
-        self.says("tbf") && witness.has_forgotten(entry.local, entry.remote)
+    fn is_taken_for_lost(&self, entry: &Entry, witness: &WireChecker) -> bool {
+        self.has_word("tbf") && witness.restarts_behind(entry.local, entry.remote)
     }
 
     /// Everything was healed, queues had run empty, and what the connection tried last got through.
@@ -379,10 +380,10 @@ impl WorldRun<'_> {
 
     /// Every datagram that was sent has been read or was dropped with a reason, where none is copied,
     /// cut or damaged beyond recognition.
-    pub(super) fn datagrams_have_come(&self) -> Result<(), Violation> {
+    pub(super) fn check_datagrams(&self) -> Result<(), Violation> {
         let Some(witness) = &self.witness else { return Ok(()) };
         let witness = witness.borrow();
-        if self.duplicates() || self.says("corrupt") || self.copies() {
+        if self.duplicates() || self.has_word("corrupt") || self.copies() {
             return Ok(());
         }
         for (index, (flow, apps)) in self.case.flows.iter().zip(&self.built.apps).enumerate() {
@@ -440,8 +441,8 @@ impl WorldRun<'_> {
                 // Where no socket is left the reset is not signed, and is not heard.
                 SocketError::TimedOut => {
                     let unheard = reset && flow.client.md5.is_some();
-                    let excused =
-                        self.is_in_a_hurry(entry, &witness) || self.is_forgotten(entry, &witness);
+                    let excused = self.is_in_a_hurry(entry, &witness)
+                        || self.is_taken_for_lost(entry, &witness);
                     (lost && !self.in_peace(entry, &witness)) || told || unheard || excused
                 }
                 _ => told || lost,

@@ -161,7 +161,7 @@ impl LinkModel {
     }
 
     /// Nothing goes wrong any more.
-    pub fn heal(&mut self) {
+    pub fn repair(&mut self) {
         self.healed = true;
     }
 

@@ -94,19 +94,19 @@ impl<'a> WorldRun<'a> {
 
     fn played(mut self) -> Result<Self, Violation> {
         self.until_healing()?;
-        self.heal();
+        self.repair();
         let heal = micros(self.case.heal_us);
         for quarter in 1..=4 {
             self.go_to(heal + Duration::from_secs(ENDS_WITHIN_S / 4 * quarter))?;
         }
-        self.look();
-        self.every_flow_has_ended()?;
-        self.close_the_rest();
+        self.record_view();
+        self.check_connections_ended()?;
+        self.close_remaining();
         self.go_to(heal + Duration::from_secs(2 * ENDS_WITHIN_S))?;
-        self.look();
-        self.nothing_is_left()?;
-        self.bytes_are_whole()?;
-        self.datagrams_have_come()?;
+        self.record_view();
+        self.check_empty()?;
+        self.check_bytes()?;
+        self.check_datagrams()?;
         self.errors_are_explained()?;
         Ok(self)
     }
@@ -185,16 +185,16 @@ impl<'a> WorldRun<'a> {
                 self.built.world.with_host(node, |now, host| {
                     let mtu = host.port(port).config.mtu;
                     host.change_qdisc(now, port, |root, cx| {
-                        build::tell_tc(root, words, (mtu, case.seed, (*wire, *end), number), cx);
+                        build::run_tc(root, words, (mtu, case.seed, (*wire, *end), number), cx);
                     });
                 });
             }
             ChangeKind::Sysctl { node, words } => {
                 let node = NodeId(*node as u32);
-                self.built.world.with_host(node, |_, host| build::tell_sysctl(host, words));
+                self.built.world.with_host(node, |_, host| build::set_sysctl(host, words));
             }
             ChangeKind::Rule { node, to, kind, begins } => {
-                self.tell_rule(*node, *to, kind, *begins);
+                self.run_rule(*node, *to, kind, *begins);
             }
             ChangeKind::FlushMetrics { node } => {
                 let node = NodeId(*node as u32);
@@ -214,49 +214,49 @@ impl<'a> WorldRun<'a> {
 
     fn set_rate(&mut self, link: LinkId, rate: Option<Rate>) {
         self.built.world.link_mut(link).set_rate(rate);
-        self.tell_witness(link, |way| way.set_rate(rate.map_or(0, Rate::bits_per_sec)));
+        self.with_witness(link, |way| way.set_rate(rate.map_or(0, Rate::bits_per_sec)));
     }
 
     /// The witness hears what is done to a link.
-    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
+    fn with_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
         if let Some(witness) = &self.witness {
             tell(&mut witness.borrow_mut().ways[link.0 as usize]);
         }
     }
 
     fn set_mtu(&mut self, wire: usize, end: usize, mtu: u32) {
-        self.tell_witness(link_of(wire, end), |way| way.set_mtu(mtu));
+        self.with_witness(link_of(wire, end), |way| way.set_mtu(mtu));
         let (node, port) = end_of(self.case, wire, end);
         self.built.world.with_host(node, |_, host| host.port_config_mut(port).mtu = mtu);
     }
 
-    fn tell_rule(&mut self, node: usize, to: usize, kind: &str, begins: bool) {
+    fn run_rule(&mut self, node: usize, to: usize, kind: &str, begins: bool) {
         let addresses = self.built.addresses[to];
         for (address, option) in addresses.into_iter().zip(["", "-6 "]) {
             let len = if address.is_ipv4() { 32 } else { 128 };
             let words = format!("to {address}/{len} {kind}");
             let rule = (node, format!("{option}rule del {words}"));
             if begins {
-                self.tell_ip(node, &format!("{option}rule add {words}"));
+                self.run_ip(node, &format!("{option}rule add {words}"));
                 self.rules.push(rule);
             } else if let Some(place) = self.rules.iter().position(|it| *it == rule) {
-                self.tell_ip(node, &rule.1);
+                self.run_ip(node, &rule.1);
                 self.rules.remove(place);
             }
         }
     }
 
-    fn tell_ip(&mut self, node: usize, words: &str) {
+    fn run_ip(&mut self, node: usize, words: &str) {
         let node = NodeId(node as u32);
-        self.built.world.with_host(node, |now, host| build::tell_ip(host, now, words));
+        self.built.world.with_host(node, |now, host| build::run_ip(host, now, words));
     }
 
     /// Links are up and lose nothing, queues drop only what they have no room for, routes deny
     /// nothing, and sysctls are what they were in the beginning of a kernel's life.
-    fn heal(&mut self) {
+    fn repair(&mut self) {
         let case = self.case;
         for (node, words) in core::mem::take(&mut self.rules) {
-            self.tell_ip(node, &words);
+            self.run_ip(node, &words);
         }
         for (node, _) in case.nodes.iter().enumerate() {
             self.built.world.with_host(NodeId(node as u32), |_, host| reset_sysctls(host));
@@ -267,7 +267,7 @@ impl<'a> WorldRun<'a> {
                 let state = self.built.world.link_mut(link);
                 state.end_impairments();
                 let slow = state.rate().is_some_and(|rate| rate < SLOWEST);
-                self.tell_witness(link, links::LinkModel::heal);
+                self.with_witness(link, links::LinkModel::repair);
                 if slow {
                     self.set_rate(link, Some(SLOWEST));
                 }
@@ -290,13 +290,13 @@ impl<'a> WorldRun<'a> {
     }
 
     /// How the world looks now: everything that can be seen of it.
-    fn look(&mut self) {
-        let seen = look_at(&self.built);
+    fn record_view(&mut self) {
+        let seen = view_of(&self.built);
         self.seen.push(seen);
     }
 
     /// Whoever still waits for a peer that is gone closes.
-    fn close_the_rest(&mut self) {
+    fn close_remaining(&mut self) {
         for node in 0..self.case.nodes.len() {
             self.built.world.with_host(NodeId(node as u32), |now, host| {
                 let open: Vec<_> = host.tcp_connection_ids().collect();
@@ -363,7 +363,7 @@ fn reset_sysctls(host: &mut Host) {
 }
 
 /// Everything that can be seen of a world.
-fn look_at(built: &BuiltWorld) -> String {
+fn view_of(built: &BuiltWorld) -> String {
     let world = &built.world;
     // How many events there were is the engine's affair: a stop makes some of them necessary.
     let stats = WorldStats { events: 0, ..world.stats() };

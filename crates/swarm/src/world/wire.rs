@@ -75,7 +75,7 @@ impl Incarnation {
         Self { isn, arrived, fin: None, edge: 0, acked: 0, begins }
     }
 
-    fn place(&self, seq: u32) -> Option<u64> {
+    fn offset_of(&self, seq: u32) -> Option<u64> {
         let place = seq.wrapping_sub(self.isn);
         (place < FAR).then_some(u64::from(place))
     }
@@ -172,13 +172,13 @@ impl WireChecker {
     }
 
     /// Whether one of two ends counts on from before what the other has acknowledged.
-    pub fn has_forgotten(&self, one: SocketAddr, other: SocketAddr) -> bool {
+    pub fn restarts_behind(&self, one: SocketAddr, other: SocketAddr) -> bool {
         let of = |key| self.streams.get(&key).is_some_and(|stream| stream.has_forgotten);
         of((one, other)) || of((other, one))
     }
 
     /// Since when nothing has reached `to` from `from`.
-    pub fn heard_at(&self, from: SocketAddr, to: SocketAddr) -> Instant {
+    pub fn last_arrival(&self, from: SocketAddr, to: SocketAddr) -> Instant {
         self.streams.get(&(from, to)).map_or(Instant::ZERO, |stream| stream.heard_at)
     }
 
@@ -188,7 +188,7 @@ impl WireChecker {
         self.broken.get_or_insert_with(|| Violation::new(oracle, at, what));
     }
 
-    fn judge_link(&mut self, now: Instant, link: LinkId, verdict: Result<(), String>) {
+    fn check_link(&mut self, now: Instant, link: LinkId, verdict: Result<(), String>) {
         if let Err(what) = verdict {
             self.object("links", now, format!("{link:?}: {what}"));
         }
@@ -209,11 +209,11 @@ impl WireChecker {
         let mut wrong = None;
         if tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST) && !cut {
             let acks = |life: &Incarnation| {
-                let upto = life.place(tcp.ack.0);
+                let upto = life.offset_of(tcp.ack.0);
                 upto.is_some_and(|upto| upto > 0 && life.has(0, upto)) && sacks(life, tcp)
             };
             if !back.lives.iter().any(acks) {
-                if back.lives.iter().any(|life| begins_again(life, tcp)) {
+                if back.lives.iter().any(|life| is_after_cookie(life, tcp)) {
                     self.skipped.insert((to, from));
                 } else {
                     wrong = Some(format!("{from} acknowledges to {to} what has not come: {tcp:?}"));
@@ -238,7 +238,7 @@ impl WireChecker {
             }
         } else if !tcp.flags.contains(TcpFlags::RST)
             && let [life] = &mut stream.lives[..]
-            && let Some(begin) = life.place(tcp.seq.0)
+            && let Some(begin) = life.offset_of(tcp.seq.0)
         {
             let fin = tcp.flags.contains(TcpFlags::FIN);
             let end = begin + len + u64::from(fin);
@@ -266,7 +266,7 @@ impl WireChecker {
     }
 
     /// A segment reaches the host that it is for.
-    fn comes(
+    fn on_arrival(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -275,7 +275,7 @@ impl WireChecker {
     ) {
         let flag = |flag| u64::from(tcp.flags.contains(flag));
         let len = u64::from(packet.body.len) + flag(TcpFlags::SYN) + flag(TcpFlags::FIN);
-        let acked = self.acked_places(tcp, (to, from));
+        let acked = self.acked_positions(tcp, (to, from));
         let stream = self.streams.entry((from, to)).or_default();
         stream.heard_at = now;
         stream.resets += flag(TcpFlags::RST);
@@ -284,10 +284,10 @@ impl WireChecker {
         }
         let mut may_begin_again = false;
         for life in &mut stream.lives {
-            if let Some(begin) = life.place(tcp.seq.0).filter(|_| len > 0) {
+            if let Some(begin) = life.offset_of(tcp.seq.0).filter(|_| len > 0) {
                 life.arrive(begin, begin + len);
             }
-            if let Some(begin) = life.place(tcp.seq.0)
+            if let Some(begin) = life.offset_of(tcp.seq.0)
                 && acked.iter().any(|ack| ack.abs_diff(begin) <= COOKIE_SLACK)
             {
                 life.begins.insert(begin);
@@ -302,7 +302,7 @@ impl WireChecker {
             let window = u64::from(tcp.window) << shift;
             let forth = self.streams.entry((to, from)).or_default();
             for life in &mut forth.lives {
-                if let Some(ack) = life.place(tcp.ack.0) {
+                if let Some(ack) = life.offset_of(tcp.ack.0) {
                     life.edge = life.edge.max(ack + window);
                     life.acked = life.acked.max(ack);
                     // A connection that begins again is not bound by the FIN of the first.
@@ -314,13 +314,13 @@ impl WireChecker {
 
     /// How far a segment acknowledges what was sent from `from` to `to`, in each life; nothing if it
     /// cannot bring a SYN cookie back.
-    fn acked_places(&self, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) -> Vec<u64> {
+    fn acked_positions(&self, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) -> Vec<u64> {
         let brings = tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::SYN)
             && !tcp.flags.contains(TcpFlags::RST);
         let forth = self.streams.get(&(from, to)).filter(|_| brings);
         let lives = forth.into_iter().flat_map(|stream| &stream.lives);
-        lives.filter_map(|life| life.place(tcp.ack.0)).collect()
+        lives.filter_map(|life| life.offset_of(tcp.ack.0)).collect()
     }
 }
 
@@ -332,15 +332,15 @@ const COOKIE_SLACK: u64 = 3;
 
 /// Whether an acknowledgment is right but for what came before a segment that may have brought a SYN
 /// cookie back.
-fn begins_again(life: &Incarnation, tcp: &Tcp) -> bool {
-    let Some(upto) = life.place(tcp.ack.0) else { return false };
+fn is_after_cookie(life: &Incarnation, tcp: &Tcp) -> bool {
+    let Some(upto) = life.offset_of(tcp.ack.0) else { return false };
     life.begins.range(..=upto).any(|begin| life.has(*begin, upto)) && sacks(life, tcp)
 }
 
 /// Whether every SACK block has arrived.
 fn sacks(life: &Incarnation, tcp: &Tcp) -> bool {
     tcp.options.sack.as_slice().iter().all(|block| {
-        let place = life.place(block.start.0).zip(life.place(block.end.0));
+        let place = life.offset_of(block.start.0).zip(life.offset_of(block.end.0));
         place.is_some_and(|(from, to)| from < to && life.has(from, to))
     })
 }
@@ -385,7 +385,7 @@ impl Observer for WireChecker {
             self.frames.insert(watch.key(), watch);
         }
         let verdict = self.ways[link.0 as usize].sent(now, packet);
-        self.judge_link(now, link, verdict);
+        self.check_link(now, link, verdict);
         let Some(ends) = ends(packet).filter(|_| !is_damaged(packet)) else { return };
         if is_piece(packet) {
             self.cut.insert((ends.0.ip(), ends.1.ip()));
@@ -402,14 +402,14 @@ impl Observer for WireChecker {
         self.links[link.0 as usize].left += segments;
         self.nodes[node.0 as usize].entered += segments;
         let verdict = self.ways[link.0 as usize].delivered(now, packet);
-        self.judge_link(now, link, verdict);
+        self.check_link(now, link, verdict);
         let sound = !is_piece(packet) && !is_damaged(packet);
         let Some(ends) = ends(packet).filter(|_| sound) else { return };
         if self.owners.get(&ends.1.ip()) != Some(&node) {
             return;
         }
         match packet.transport {
-            Transport::Tcp(tcp) => self.comes(now, packet, &tcp, ends),
+            Transport::Tcp(tcp) => self.on_arrival(now, packet, &tcp, ends),
             Transport::Icmp(_) => self.errors[node.0 as usize] += 1,
             _ => {}
         }
@@ -422,7 +422,7 @@ impl Observer for WireChecker {
             DropPlace::Link(link) => {
                 self.links[link.0 as usize].dropped += segments;
                 let verdict = self.ways[link.0 as usize].dropped(reason, packet);
-                self.judge_link(now, link, verdict);
+                self.check_link(now, link, verdict);
             }
         }
         let Some(ends) = ends(packet) else { return };

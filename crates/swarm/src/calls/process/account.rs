@@ -36,7 +36,7 @@ impl Process {
             Syscall::Send { fd, flags, .. }
                 if flags & MSG_OOB != 0 && self.model.kind(*fd) != Some(Kind::Datagram) =>
             {
-                if let Some(way) = way.or_else(|| self.way_of(*fd)) {
+                if let Some(way) = way.or_else(|| self.direction_of(*fd)) {
                     judge.books.urgent(way);
                     judge.books.wrote(way, moved);
                 }
@@ -65,7 +65,7 @@ impl Process {
             }
             Syscall::Splice { in_fd, out_fd, flags, .. } => {
                 self.wrote(judge, *out_fd, way, moved, None, flags & SPLICE_F_MORE != 0);
-                if let Some(way) = self.way_of(*in_fd) {
+                if let Some(way) = self.direction_of(*in_fd) {
                     judge.books.read((way.1, way.0), moved, judge.under_way)?;
                 }
             }
@@ -93,7 +93,7 @@ impl Process {
                 let sent = datagrams.send(bytes, size);
                 self.sent(judge, fd, sent);
             }
-        } else if let Some(way) = way.or_else(|| self.way_of(fd)) {
+        } else if let Some(way) = way.or_else(|| self.direction_of(fd)) {
             judge.books.wrote(way, bytes);
         }
     }
@@ -194,7 +194,7 @@ impl Process {
         }
     }
 
-    pub(super) fn way_of(&self, fd: Fd) -> Option<Direction> {
+    pub(super) fn direction_of(&self, fd: Fd) -> Option<Direction> {
         match self.model.kind(fd)? {
             Kind::Stream(stream) => stream.ends,
             _ => None,
@@ -222,7 +222,7 @@ impl Process {
     }
 
     /// A connection may have come into being.
-    pub(super) fn learn_ends(&mut self, judge: &mut CallContext<'_>, fd: Fd) {
+    pub(super) fn record_connection(&mut self, judge: &mut CallContext<'_>, fd: Fd) {
         let Some(local) = self.local_name(judge, fd).filter(|local| local.port() != 0) else {
             return;
         };

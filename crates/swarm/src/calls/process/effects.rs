@@ -12,7 +12,7 @@ use crate::calls::model::{Kind, Stream};
 
 impl Process {
     /// Descriptors are opened, closed and changed.
-    pub(super) fn take_effect(
+    pub(super) fn apply(
         &mut self,
         judge: &mut CallContext<'_>,
         syscall: &Syscall,

@@ -36,7 +36,7 @@ impl Process {
             }
             Some(Kind::Stream(stream)) => {
                 let tuned = stream.tuned;
-                let must_go = ready & EPOLLIN != 0 && !self.stands_at_urgent_byte(judge, fd);
+                let must_go = ready & EPOLLIN != 0 && !self.is_at_urgent_byte(judge, fd);
                 self.expect(judge, step, read, must_go, waits && !tuned)?;
                 let send = Syscall::send(fd, 1, MSG_DONTWAIT);
                 if ready & EPOLLOUT == 0 {
@@ -59,7 +59,7 @@ impl Process {
 
     /// The next byte is passed over. While memory is short `poll` counts it though it may be the only one
     /// (`tcp_epollin_ready`).
-    fn stands_at_urgent_byte(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> bool {
+    fn is_at_urgent_byte(&mut self, judge: &mut CallContext<'_>, fd: Fd) -> bool {
         let mark = Syscall::Ioctl { fd, request: SIOCATMARK, argument: 0 };
         let at_mark = matches!(
             self.quietly(judge, mark),
@@ -141,11 +141,11 @@ impl Process {
     ) -> Result<(), Violation> {
         let mut call = Call::from(syscall);
         if let Some(fd) = stream_of(call.syscall(), &self.model) {
-            self.learn_ends(judge, fd);
+            self.record_connection(judge, fd);
         }
         let outcome = self.sockets.call(judge.now, judge.host, &mut call);
         if let Some(fd) = stream_of(call.syscall(), &self.model) {
-            self.learn_ends(judge, fd);
+            self.record_connection(judge, fd);
         }
         let waits = matches!(outcome, Poll::Pending | Poll::Ready(Err(Errno::EAGAIN)));
         let syscall = call.syscall();
@@ -156,7 +156,7 @@ impl Process {
         }
         let Poll::Ready(outcome) = outcome else { return Ok(()) };
         judge.digest.add_text(&format!("{outcome:?}"));
-        self.judge(judge, syscall, (None, None), &outcome).map_err(|(oracle, what)| {
+        self.check_result(judge, syscall, (None, None), &outcome).map_err(|(oracle, what)| {
             Violation::new(oracle, at(step), format!("{syscall:?} gave {outcome:?}: {what}"))
         })
     }

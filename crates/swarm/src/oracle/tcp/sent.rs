@@ -27,31 +27,31 @@ impl ObservedFlow {
             self.marks.sent(segment, ecn, again && !self.in_pieces)?;
         }
         if segment.has(flag::SYN) {
-            self.taken.anew();
-            self.offered.anew(segment);
+            self.taken.reset();
+            self.offered.on_syn(segment);
         }
         if segment.has(flag::ACK) {
             self.check_ack(segment)?;
             let of_fin = self.passes_fin(segment.ack);
             if of_fin {
                 // Nothing follows a FIN: what seemed to is thrown away.
-                self.taken.forget_sacked();
+                self.taken.clear_sacked();
             }
             if self.is_revived || self.may_have_returned {
                 // What waited in the device, or came in a batch before a reset, may be of the
                 // connection before.
-                self.taken.forget_sacked();
+                self.taken.clear_sacked();
             }
             let reached = reach(&self.arrived, segment.ack);
             self.taken.sent(segment, reached, self.offered.window_of(segment))?;
             if self.in_pieces {
                 // A closed window may have left in pieces.
-                self.offered.forget();
+                self.offered.reset();
             }
             let fin_is_acked = |out: &Outgoing| out.fin.is_some_and(|fin| after(out.acked, fin));
             if self.offered.scale() == 0 && self.present().is_some_and(fin_is_acked) {
                 // Of a window without scale, a TIME-WAIT socket tells the lower 16 bits.
-                self.offered.forget();
+                self.offered.reset();
             }
             self.offered.sent(segment, reached, of_fin)?;
             self.host_ack = Some(segment.ack);

@@ -11,9 +11,9 @@ fn at(there: Liveness) -> Arrival {
 
 fn established() -> ObservedFlow {
     let mut flow = ObservedFlow::default();
-    flow.heard(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
-    flow.heard(&syn(100, flag::ACK, 500), &at(Liveness::Living));
+    flow.on_inbound(&syn(100, flag::ACK, 500), &at(Liveness::Living));
     flow.written = 5_000;
     flow
 }
@@ -25,8 +25,8 @@ fn data(seq: u32, len: u32, ack: u32) -> Segment {
 #[test]
 fn what_did_not_come_must_not_be_acknowledged() {
     let mut flow = established();
-    flow.heard(&data(100, 10, 500), &at(Liveness::Living));
-    flow.heard(&data(120, 10, 500), &at(Liveness::Living));
+    flow.on_inbound(&data(100, 10, 500), &at(Liveness::Living));
+    flow.on_inbound(&data(120, 10, 500), &at(Liveness::Living));
     assert_eq!(flow.sent(&data(500, 0, 110), 0, true), Ok(()));
     let sack = Segment { sack: vec![(120, 130)], ..data(500, 0, 110) };
     assert_eq!(flow.sent(&sack, 0, true), Ok(()));
@@ -49,7 +49,7 @@ fn nothing_goes_beyond_the_window_or_the_stream() {
     flow.written = 1_000;
     assert_eq!(flow.sent(&fin, 0, true), Ok(()));
     flow.written = 1_001;
-    flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, &at(Liveness::Living));
+    flow.on_inbound(&Segment { window: 1_000, ..data(100, 0, 1_500) }, &at(Liveness::Living));
     let beyond = flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0);
     assert_eq!(beyond, Err("nothing after the FIN"));
 }
@@ -58,11 +58,11 @@ fn nothing_goes_beyond_the_window_or_the_stream() {
 fn either_of_two_cookies_may_have_come_back() {
     let mut flow = ObservedFlow::default();
     for (begin, iss) in [(99, 499), (100, 497)] {
-        flow.heard(&syn(begin, flag::SYN, 0), &at(Liveness::Nothing));
+        flow.on_inbound(&syn(begin, flag::SYN, 0), &at(Liveness::Nothing));
         let answer = syn(iss, flag::SYN | flag::ACK, begin + 1);
         flow.sent(&answer, 0, true).expect("lawful");
     }
-    flow.heard(&syn(101, flag::ACK, 498), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(101, flag::ACK, 498), &at(Liveness::Nothing));
     flow.written = 1_000;
     assert_eq!(flow.sent(&data(498, 500, 101), 0, true), Ok(()));
     assert_eq!(flow.sent(&data(998, 500, 101), 0, true), Ok(()));
@@ -76,27 +76,27 @@ fn either_of_two_cookies_may_have_come_back() {
 fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
     let mut flow = ObservedFlow::default();
     let waits = || Arrival { quiet: false, ..at(Liveness::Living) };
-    flow.heard(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
     let answer = syn(499, flag::SYN | flag::ACK, 100);
     flow.sent(&answer, 0, true).expect("lawful");
-    flow.heard(&syn(100, flag::ACK, 500), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(100, flag::ACK, 500), &at(Liveness::Nothing));
     flow.written = 1_000;
     let early = Segment { flags: flag::ACK | flag::FIN, ..data(500, 500, 100) };
     assert!(flow.clone().sent(&early, 0, true).is_err(), "it ends before all that was written");
-    flow.heard(&syn(100, flag::RST, 0), &waits());
+    flow.on_inbound(&syn(100, flag::RST, 0), &waits());
     assert!(flow.clone().sent(&early, 0, true).is_err(), "a reset begins nothing");
-    flow.heard(&syn(100, flag::ACK, 500), &waits());
+    flow.on_inbound(&syn(100, flag::ACK, 500), &waits());
     assert_eq!(flow.sent(&early, 0, true), Ok(()));
 }
 
 /// A listener's connection by a SYN cookie, to which 1,000 bytes were written.
 fn by_cookie() -> ObservedFlow {
     let mut flow = ObservedFlow::default();
-    flow.heard(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(99, flag::SYN, 0), &at(Liveness::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
-    flow.heard(&syn(100, flag::ACK, 500), &at(Liveness::Nothing));
+    flow.on_inbound(&syn(100, flag::ACK, 500), &at(Liveness::Nothing));
     flow.lives();
-    flow.looked();
+    flow.end_batch();
     flow.written = 1_000;
     flow
 }
@@ -109,10 +109,10 @@ fn fin(seq: u32, ack: u32) -> Segment {
 fn a_cookie_that_waits_while_a_call_ends_the_connection_begins_another() {
     let waits = Arrival { quiet: false, ..at(Liveness::Living) };
     let mut flow = by_cookie();
-    flow.heard(&data(100, 10, 500), &waits);
+    flow.on_inbound(&data(100, 10, 500), &waits);
     assert!(flow.cookie_waits());
     assert!(flow.clone().sent(&fin(500, 110), 0, true).is_err(), "nothing has ended it");
-    flow.ended_by_a_call();
+    flow.on_ended_by_call();
     assert_eq!(flow.clone().sent(&data(500, 1_000, 100), 0, true), Ok(()), "left of the first");
     assert_eq!(flow.sent(&fin(500, 110), 0, true), Ok(()));
 }
@@ -121,13 +121,13 @@ fn a_cookie_that_waits_while_a_call_ends_the_connection_begins_another() {
 fn data_that_nobody_reads_and_a_cookie_in_one_batch_leave_two_connections_possible() {
     let waits = || Arrival { quiet: false, ..at(Liveness::Living) };
     let mut flow = by_cookie();
-    flow.heard(&data(100, 10, 500), &waits());
+    flow.on_inbound(&data(100, 10, 500), &waits());
     flow.reads_no_more();
     assert!(flow.clone().sent(&fin(500, 110), 0, true).is_err(), "one segment is only one thing");
     let mut read = by_cookie();
     for flow in [&mut flow, &mut read] {
-        flow.heard(&data(100, 10, 500), &waits());
-        flow.heard(&data(100, 10, 500), &waits());
+        flow.on_inbound(&data(100, 10, 500), &waits());
+        flow.on_inbound(&data(100, 10, 500), &waits());
     }
     assert_eq!(flow.sent(&fin(500, 110), 0, true), Ok(()));
     assert!(read.clone().sent(&fin(500, 110), 0, true).is_err(), "it is still read");
@@ -139,14 +139,14 @@ fn data_that_nobody_reads_and_a_cookie_in_one_batch_leave_two_connections_possib
 fn an_answer_that_waits_in_the_device_belongs_to_the_connection_that_was_asked_for() {
     let busy = |there| Arrival { quiet: false, ..at(there) };
     let mut flow = ObservedFlow::default();
-    flow.heard(&syn(99, flag::SYN, 0), &busy(Liveness::Nothing));
+    flow.on_inbound(&syn(99, flag::SYN, 0), &busy(Liveness::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
     // By Fast Open: there is a connection at once, to which 10 bytes are written.
-    flow.heard(&Segment { len: 100, ..syn(200, flag::SYN, 0) }, &busy(Liveness::Nothing));
+    flow.on_inbound(&Segment { len: 100, ..syn(200, flag::SYN, 0) }, &busy(Liveness::Nothing));
     flow.lives();
     flow.written = 10;
-    flow.heard(&syn(301, flag::RST, 0), &busy(Liveness::Living));
-    flow.heard(&syn(301, flag::ACK, 500), &busy(Liveness::Gone));
+    flow.on_inbound(&syn(301, flag::RST, 0), &busy(Liveness::Living));
+    flow.on_inbound(&syn(301, flag::ACK, 500), &busy(Liveness::Gone));
     flow.sent(&syn(519, flag::SYN | flag::ACK, 301), 0, true).expect("lawful");
     assert_eq!(flow.sent(&data(520, 10, 301), 0, true), Ok(()));
     let more = flow.sent(&data(530, 1, 301), 0, true).map_err(|it| it.0);

@@ -39,25 +39,28 @@ fn each_law_sees_what_it_is_for() {
     let to = address(1, 1, false);
     let mac = [2, 1, 1, 0, 0, 0];
     assert_eq!(says(|_| {}), None);
-    assert_eq!(says(|bench| bench.goes_on(Port(1), mac, 1, (to, 108, 63))), Some("conservation"));
+    assert_eq!(
+        says(|bench| bench.on_forwarded(Port(1), mac, 1, (to, 108, 63))),
+        Some("conservation")
+    );
     let again = |bench: &mut Bench<'_>| bench.tracks.get_mut(&1).expect("it is there").sent = 0;
     assert_eq!(says(again), Some("conservation"), "it is lost");
     let once_more = |port, mac, ttl| {
         says(move |bench| {
             again(bench);
-            bench.goes_on(Port(port), mac, 1, (to, 108, ttl));
+            bench.on_forwarded(Port(port), mac, 1, (to, 108, ttl));
         })
     };
     assert_eq!(once_more(1, mac, 63), None);
     assert_eq!(once_more(0, mac, 63), Some("forwarding"));
     assert_eq!(once_more(1, mac, 64), Some("forwarding"));
     assert_eq!(once_more(1, [2, 1, 1, 0, 0, 1], 63), Some("neighbours"));
-    assert_eq!(says(|bench| bench.is_asked(Port(1), to)), Some("questions"));
+    assert_eq!(says(|bench| bench.on_solicitation(Port(1), to)), Some("questions"));
     let stranger = address(1, 3, false);
     assert_eq!(says(|bench| bench.answers_for(Port(1), stranger)), Some("answers"));
     let ours = address(1, 0, false);
     assert_eq!(says(|bench| bench.answers_for(Port(1), ours)), Some("answers"), "nobody asked");
-    let twice = |bench: &mut Bench<'_>| (0..2).for_each(|_| bench.is_told(Port(0), mac, 1));
+    let twice = |bench: &mut Bench<'_>| (0..2).for_each(|_| bench.on_icmp_error(Port(0), mac, 1));
     assert_eq!(says(twice), Some("errors"));
     let frame = FrameRef::from(vec![1]);
     assert_eq!(says(|bench| bench.watched.push(frame.watch())), Some("frames"));
