@@ -13,6 +13,7 @@ macro_rules! stderr_line {
 pub(crate) use stderr_line;
 
 mod cmd;
+mod import_note;
 mod interrupt;
 mod progress;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! The running kernel's routes, rules, next hops, links and addresses, asked over rtnetlink.
 
-use crate::cmd::ip::Note;
+use crate::import_note::Note;
 use iproute::ip::Ip;
 use iproute::ip::import;
 

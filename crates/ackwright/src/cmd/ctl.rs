@@ -7,11 +7,8 @@ use std::process::ExitCode;
 use live::commands::CommandError;
 use live::control;
 
-use super::shape::pointed;
+use super::running::{FOLDER, pointed};
 use super::{Failure, Outcome, print};
-
-/// Where control sockets lie if nothing else is said.
-pub const FOLDER: &str = "/run/ackwright";
 
 /// Arguments of `ackwright ctl`.
 #[derive(clap::Args)]

@@ -10,6 +10,7 @@ use lab::plan::excerpt;
 use lab::{input, store};
 
 use super::{Failure, Outcome, print};
+use crate::import_note::Note;
 
 /// Arguments of `ackwright ip`.
 #[derive(clap::Args)]
@@ -129,14 +130,6 @@ impl Args {
 /// Only these answers depend on the hash.
 fn depends_on_hash(command: &str) -> bool {
     command.split_whitespace().any(|word| word == "get")
-}
-
-/// Something about the import that its reader should know.
-pub struct Note {
-    /// What.
-    pub text: String,
-    /// It matters whatever is asked.
-    pub always: bool,
 }
 
 /// A file that is not there is an empty one for whoever wants to add to it.

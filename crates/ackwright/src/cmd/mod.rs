@@ -21,6 +21,8 @@ pub mod reproduce;
 pub mod route;
 pub mod run;
 #[cfg(target_os = "linux")]
+mod running;
+#[cfg(target_os = "linux")]
 pub mod service;
 #[cfg(target_os = "linux")]
 pub mod shape;

@@ -10,7 +10,7 @@ use live::device::Pools;
 use live::open;
 use live::router::{Router, Settings};
 
-use super::shape::{pointed, stop_pipe, time};
+use super::running::{pointed, stop_pipe, time};
 use super::{Failure, Outcome, print, print_json, read_text};
 use crate::interrupt;
 
@@ -139,7 +139,7 @@ fn listen(args: &Args, names: &[String], router: &mut Router) -> Result<String, 
     let path = args.ctl.clone().unwrap_or_else(|| {
         let safe = |name: &String| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let names: Vec<String> = names.iter().map(safe).collect();
-        Path::new(super::ctl::FOLDER).join(format!("route-{}.sock", names.join("-")))
+        Path::new(super::running::FOLDER).join(format!("route-{}.sock", names.join("-")))
     });
     let shown = path.display().to_string();
     match Control::listen(&path) {

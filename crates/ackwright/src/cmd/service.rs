@@ -26,7 +26,7 @@ use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
-use super::shape::{pointed, stop_pipe};
+use super::running::{pointed, stop_pipe};
 use super::{Failure, Outcome, read_text};
 use crate::interrupt;
 
@@ -209,7 +209,7 @@ fn open_all(names: &[String]) -> Result<(Vec<Device>, Pools, Locks), Failure> {
 /// `/run/ackwright/wan.sock` for `wan.toml`.
 fn default_path(file: &Path) -> PathBuf {
     let name = file.file_stem().map_or("service".into(), |stem| stem.to_string_lossy());
-    Path::new(super::ctl::FOLDER).join(format!("{name}.sock"))
+    Path::new(super::running::FOLDER).join(format!("{name}.sock"))
 }
 
 fn listen(path: &Path) -> Result<Control, Failure> {

@@ -1,25 +1,25 @@
 //! `ackwright shape`.
 
 use core::slice::from_ref;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use datapath::host::Bridge;
 use datapath::node::Port;
-use datapath::units::{Duration, Instant};
+use datapath::units::Instant;
 use iproute::tc::Device as TcDevice;
-use iproute::words::{Word, Words};
+use iproute::words::Words;
 use lab::trace::bridge::BridgeTrace;
-use live::commands::{CommandError, Names};
+use live::commands::Names;
 use live::control::Control;
 use live::device::{Device, Pools};
 use live::drive::{Driver, Settings};
 use live::fail;
 use live::open::{self, Fault};
 use live::own;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::running::{pointed, stop_pipe, time};
 use super::{Failure, Outcome, print, print_json, read_text, refuse_overwriting};
 use crate::interrupt;
 
@@ -232,25 +232,6 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failu
     Ok(None)
 }
 
-/// The end to read of a pipe into which SIGTERM and Ctrl-C write, and SIGHUP where it [ends](interrupt::ends_by_hangup)
-/// the command.
-pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
-    let hangup = interrupt::ends_by_hangup().then_some(SIGHUP);
-    let made = UnixStream::pair().and_then(|(read, write)| {
-        read.set_nonblocking(true)?;
-        for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {
-            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
-        }
-        Ok(read)
-    });
-    made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
-}
-
-pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
-    iproute::units::time(Word { text, column: 0 }, option)
-        .map_err(|error| Failure::Usage(format!("{option}: {}", error.message)))
-}
-
 fn set_queues(
     args: &Args,
     names: &Names,
@@ -280,19 +261,12 @@ fn set_queues(
     Ok(())
 }
 
-/// A message with the text and a caret below the place.
-pub fn pointed(place: &str, text: &str, wrong: &CommandError) -> Failure {
-    let before = text.get(..wrong.column).unwrap_or(text).chars().count();
-    let (column, caret) = (before + 1, " ".repeat(before));
-    Failure::Usage(format!("{place}:{column}: {}\n  {text}\n  {caret}^", wrong.message))
-}
-
 /// The control socket and where it is; without `--ctl` the run goes on where none can be made.
 fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>, Failure> {
     let path = args.ctl.clone().unwrap_or_else(|| {
         let safe = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let file = format!("shape-{}-{}.sock", safe(&names[0]), safe(&names[1]));
-        Path::new(super::ctl::FOLDER).join(file)
+        Path::new(super::running::FOLDER).join(file)
     });
     let shown = path.display().to_string();
     match Control::listen(&path) {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use service::view::{Sample, lines};
 
 use super::ctl::only_socket;
-use super::shape::time;
+use super::running::time;
 use super::{Failure, Outcome, print, print_json};
 use crate::interrupt;
 use crate::screen::Screen;
