@@ -8,7 +8,7 @@ pub mod acks;
 mod bins;
 mod delays;
 mod input;
-mod line;
+pub(crate) mod line;
 mod report;
 mod source;
 mod tally;

@@ -4,7 +4,7 @@ use datapath::tcp::mib::Mib;
 use sim::link::NodeId;
 
 use super::build::BuiltWorld;
-use super::measure::push;
+use super::metric::push;
 use crate::plan::Plan;
 use crate::results::Metric;
 

@@ -4,7 +4,7 @@ use apps::AppReport;
 use datapath::units::Instant;
 
 use super::build::BuiltWorld;
-use super::measure::push;
+use super::metric::push;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::Metric;
 

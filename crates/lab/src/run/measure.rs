@@ -2,7 +2,7 @@
 
 mod flows;
 
-use apps::{AppReport, Compared};
+use apps::Compared;
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
@@ -14,9 +14,11 @@ use super::apps::FlowEnds;
 use super::build::{BuiltWorld, WatchedPort};
 use super::counters;
 use super::exchanges;
+use super::latency::{has_round_trips, latency_metrics, round_trips};
+use super::metric::{push, seconds};
 use super::sample::RunSamples;
 use super::transfer::{Transfer, Transfers};
-use crate::plan::{App, FlowPlan, Plan};
+use crate::plan::{FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,14 +122,6 @@ pub fn bytes(compared: &Compared) -> Vec<Metric> {
     out
 }
 
-pub(super) fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
-    out.push(Metric { scope: scope.into(), name: name.into(), unit, value });
-}
-
-fn seconds(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e9
-}
-
 /// The groups in the order of their first flows, and the flows of each.
 pub fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
     let mut places = BTreeMap::new();
@@ -190,47 +184,6 @@ fn statistics(out: &mut Vec<Metric>, scope: &str, what: &str, unit: &'static str
         ("stddev", (squares / values.len() as f64).sqrt()),
     ] {
         push(out, scope, &format!("{what} {name}"), unit, value);
-    }
-}
-
-/// True for flows that measure latency.
-fn has_round_trips(flow: &FlowPlan) -> bool {
-    matches!(
-        flow.app,
-        App::Ping { .. }
-            | App::Probe { .. }
-            | App::Request { .. }
-            | App::Query { .. }
-            | App::Connect { .. }
-            | App::Guest(_)
-    )
-}
-
-/// Round trips or response times that ended after the warm-up, in ms.
-fn round_trips(plan: &Plan, sender: &AppReport) -> Vec<f64> {
-    let warmup_end = Instant::ZERO + plan.warmup;
-    let counted = sender.round_trips.iter().filter(|(ended, _)| *ended >= warmup_end);
-    counted.map(|(_, took)| took.as_nanos() as f64 / 1e6).collect()
-}
-
-fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
-    if millis.is_empty() {
-        return;
-    }
-    let mean = millis.iter().sum::<f64>() / millis.len() as f64;
-    push(out, scope, "latency mean", "ms", mean);
-    let squares: f64 = millis.iter().map(|value| (value - mean).powi(2)).sum();
-    push(out, scope, "latency stddev", "ms", (squares / millis.len() as f64).sqrt());
-    for (name, share) in [
-        ("latency min", 0.0),
-        ("latency median", 0.5),
-        ("latency 95 %", 0.95),
-        ("latency 99 %", 0.99),
-        ("latency 99.9 %", 0.999),
-        ("latency max", 1.0),
-    ] {
-        let value = quantile(millis, share).unwrap_or(0.0);
-        push(out, scope, name, "ms", value);
     }
 }
 

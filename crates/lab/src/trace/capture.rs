@@ -6,7 +6,7 @@ use datapath::qdisc::{Backlog, Sched};
 use datapath::units::{Duration, Instant};
 
 use super::tracks::Tracks;
-use crate::replay::PacketOutcome;
+use crate::replay::line::PacketOutcome;
 use crate::store::{self, Error, Pending};
 
 /// A trace of one queue.

@@ -6,9 +6,10 @@ use datapath::units::Instant;
 use super::super::apps::FlowEnds;
 use super::super::build::BuiltWorld;
 use super::super::exchanges;
+use super::super::latency::{latency_metrics, round_trips};
+use super::super::metric::{push, seconds};
 use super::super::sample::RunSamples;
 use super::super::transfer::{self, Transfer, Transfers};
-use super::{latency_metrics, push, round_trips, seconds};
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::Metric;
 
