@@ -5,4 +5,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| swarm::judge::bytes(bytes, swarm::wire::Case::any));
+fuzz_target!(|bytes: &[u8]| swarm::fuzzer::bytes(bytes, swarm::wire::Case::any));

@@ -55,6 +55,9 @@ pub struct Outcome {
     pub steps: u64,
 }
 
+/// What an oracle objects to: the law's name, and how it was broken.
+pub type BrokenLaw = (&'static str, String);
+
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {

@@ -9,6 +9,7 @@
 //! | [`shrink`](mod@shrink) | the simplest case that still fails |
 //! | [`campaign`] | many seeds on many threads |
 //! | [`file`](mod@file) | a case as a file: read, written, run again |
+//! | [`fuzzer`] | a fuzzer's input as a case |
 //! | [`oracle`] | what must hold, whatever the case |
 //! | [`calls`] | system calls at two hosts over a bad wire |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
@@ -26,6 +27,7 @@ pub mod campaign;
 pub mod case;
 pub mod draw;
 pub mod file;
+pub mod fuzzer;
 pub mod judge;
 pub mod oracle;
 pub mod qdisc;

@@ -6,6 +6,7 @@ pub mod frame;
 pub mod insight;
 pub mod offered;
 pub mod outgoing;
+pub mod seq;
 pub mod taken;
 pub mod tcp;
 

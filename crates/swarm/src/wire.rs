@@ -21,9 +21,11 @@ mod drawing;
 mod heal;
 pub mod icmp;
 mod leaving;
+mod mtu;
 mod path;
 pub mod segment;
 mod sense;
+mod traits;
 mod words;
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
 use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
-use super::tcp::{BrokenLaw, FAR, MAX_SCALE, ObservedFlow, after};
+use super::seq::{FAR, MAX_SCALE, after};
+use super::tcp::ObservedFlow;
+use crate::case::BrokenLaw;
 
 /// What has come and the host has not looked at yet.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,8 @@
 //! in use: what is marked ECN-capable, and for how long a mark is echoed.
 
 use super::frame::{Segment, flag};
-use super::tcp::{BrokenLaw, after};
+use super::seq::after;
+use crate::case::BrokenLaw;
 
 /// `ECE` and `CWR`, and `AE`.
 const ECE: u16 = 0x40;

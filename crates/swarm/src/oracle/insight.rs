@@ -6,7 +6,9 @@ use datapath::tcp::state::State;
 use datapath::trace::CaState;
 
 use super::outgoing::Outgoing;
-use super::tcp::{BrokenLaw, ObservedFlow, after};
+use super::seq::after;
+use super::tcp::ObservedFlow;
+use crate::case::BrokenLaw;
 
 /// What is known of a connection at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What a host offers on the wire: a window whose edge stays, SACK blocks that lie ahead.
 
 use super::frame::{Segment, flag};
-use super::tcp::{BrokenLaw, MAX_SCALE, after};
+use super::seq::{MAX_SCALE, after};
+use crate::case::BrokenLaw;
 
 /// The windows offered by one flow's host, as observed from outside.
 #[derive(Clone, Copy, Debug, Default)]

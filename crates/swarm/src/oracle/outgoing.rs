@@ -4,7 +4,8 @@
 use core::ops::RangeInclusive;
 
 use super::frame::{Segment, flag};
-use super::tcp::{BrokenLaw, FAR, after};
+use super::seq::{FAR, after};
+use crate::case::BrokenLaw;
 
 /// What the host has sent from one initial number on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //! nothing without an answer, and what it has SACKed for good.
 
 use super::frame::{Segment, flag};
-use super::tcp::{BrokenLaw, after};
+use super::seq::after;
+use crate::case::BrokenLaw;
 
 /// `TCP_DELACK_MAX`, ms, the place on the timer wheel, and a millisecond.
 const ANSWER_WITHIN: u64 = 200 + 8 + 2;

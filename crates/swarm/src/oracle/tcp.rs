@@ -12,6 +12,7 @@ use super::ecn::Marks;
 use super::frame::{Segment, flag};
 use super::offered::ObservedWindows;
 pub use super::outgoing::Outgoing;
+use super::seq::{FAR, MAX_SCALE, after};
 use super::taken::ObservedReceiver;
 
 mod sent;
@@ -47,9 +48,6 @@ pub struct Arrival {
     /// The connection is established, and nothing is known that would forbid an honest segment.
     pub calm: bool,
 }
-
-/// A broken law: its name, and how it was broken.
-pub type BrokenLaw = (&'static str, String);
 
 /// What was seen of one pair of ports.
 #[derive(Clone, Debug, Default)]
@@ -151,11 +149,6 @@ pub struct ObservedFlow {
     pub taken: ObservedReceiver,
     /// How it marks and echoes.
     pub marks: Marks,
-}
-
-/// Whether `a` lies behind `b` (RFC 9293 section 3.4).
-pub const fn after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
 }
 
 impl ObservedFlow {
@@ -403,11 +396,6 @@ impl ObservedFlow {
         if self.past.is_empty() { all.max().unwrap_or(0) } else { all.sum() }
     }
 }
-
-/// `TCP_MAX_WSCALE`.
-pub(super) const MAX_SCALE: u8 = 14;
-/// The peer's numbers do not jump further.
-pub(super) const FAR: u32 = 1 << 24;
 
 #[cfg(test)]
 mod tests;

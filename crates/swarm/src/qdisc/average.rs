@@ -5,7 +5,8 @@ use datapath::qdisc::AnyQdisc;
 use datapath::qdisc::red::{Red, RedConfig, RedStats};
 use datapath::units::Instant;
 
-use super::law::{BrokenLaw, Call};
+use super::call::Call;
+use crate::case::BrokenLaw;
 
 /// The average of a queue's length.
 #[derive(Clone, Debug)]

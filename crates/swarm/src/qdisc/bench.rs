@@ -10,7 +10,8 @@ use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, Spec, parse_filter, parse_qdisc};
 
-use super::law::{Call, Law};
+use super::call::Call;
+use super::law::Law;
 use super::ledger::{AllowedChanges, Ledger, WireCount};
 use super::levels::LevelCounters;
 use super::pace::RateBound;

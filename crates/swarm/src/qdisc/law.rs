@@ -1,18 +1,16 @@
 //! What a root must do with its packets beyond what holds for all: the law of its kind.
 
 use datapath::packet::Packet;
-use datapath::qdisc::{AnyQdisc, Backlog, Sched};
-use datapath::reason::Reason;
+use datapath::qdisc::{AnyQdisc, Sched};
 use datapath::units::Instant;
 
 use super::average::Average;
+use super::call::Call;
 use super::rounds::Rounds;
 use super::slots::SlotUsage;
 use super::standing::OneQueue;
 use super::tins::Tins;
-
-/// A broken law: the oracle, and what it saw.
-pub type BrokenLaw = (&'static str, String);
+use crate::case::BrokenLaw;
 
 /// The law of a root, with what it has to remember.
 #[derive(Clone, Debug)]
@@ -29,19 +27,6 @@ pub enum Law {
     Netem(SlotUsage),
     /// CAKE.
     Cake(Box<Tins>),
-}
-
-/// One call of the root, as its device sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// The root after it.
-    pub root: &'a Sched,
-    /// When.
-    pub now: Instant,
-    /// What waited before it.
-    pub before: Backlog,
-    /// What was dropped in it.
-    pub dropped: &'a [(Reason, Packet)],
 }
 
 impl Law {

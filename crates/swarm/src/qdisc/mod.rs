@@ -2,6 +2,7 @@
 
 mod average;
 mod bench;
+mod call;
 mod law;
 mod laws;
 mod ledger;

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use datapath::packet::Packet;
 use datapath::qdisc::fq_codel::FqCodelConfig;
 
-use super::law::{BrokenLaw, Call};
+use super::call::Call;
 use super::standing::{StandingQueue, WaitingPacket, is_signal};
+use crate::case::BrokenLaw;
 
 /// All flows.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use datapath::packet::Packet;
 use datapath::qdisc::netem::{Netem, Slot};
 use datapath::units::{Duration, Instant};
 
-use super::law::{BrokenLaw, Call};
+use super::call::Call;
+use crate::case::BrokenLaw;
 
 /// Packets and bytes that left in the last slot.
 #[derive(Clone, Debug)]

@@ -8,7 +8,8 @@ use datapath::qdisc::codel::{CodelConfig, CodelParams};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 
-use super::law::{BrokenLaw, Call};
+use super::call::Call;
+use crate::case::BrokenLaw;
 
 /// A queue under CoDel.
 #[derive(Clone, Debug, Default)]

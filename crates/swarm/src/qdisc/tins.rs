@@ -7,7 +7,8 @@ use datapath::packet::{Ecn, EtherType, Network, Packet};
 use datapath::qdisc::Handle;
 use datapath::qdisc::cake::{Cake, Config, TinMode};
 
-use super::law::{BrokenLaw, Call};
+use super::call::Call;
+use crate::case::BrokenLaw;
 
 /// What was seen since the last change.
 #[derive(Clone, Debug)]

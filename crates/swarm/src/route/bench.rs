@@ -7,9 +7,10 @@ use iproute::ip::netlink::{Interfaces, decode_object, decode_route, encode_objec
 use iproute::ip::{Ip, IpError};
 
 use super::Case;
+use super::expected::Expected;
 use super::groups::Groups;
 use super::ipv6;
-use super::model::{Expected, LinkState, Model, refusal};
+use super::model::{LinkState, Model, refusal};
 use super::steps::{RouteCase, Step, Verb};
 use crate::case::{Digest, StepwiseCase, Violation};
 

@@ -4,7 +4,7 @@
 
 use datapath::fib::{Fib, NextHop, Route, RouteType, Target};
 
-use super::model::{Expected, same_hop};
+use super::expected::{Expected, same_hop};
 use super::objects::hops;
 use super::steps::{RouteCase, Verb};
 

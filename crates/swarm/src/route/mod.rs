@@ -3,6 +3,7 @@
 
 mod ask;
 mod bench;
+mod expected;
 mod frames;
 mod groups;
 mod hashing;

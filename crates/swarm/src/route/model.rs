@@ -13,6 +13,7 @@ use datapath::fib::{
 
 use datapath::units::Instant;
 
+use super::expected::{Expected, same_hop};
 use super::ipv6;
 use super::objects::{blackhole, hops, is_resilient};
 use super::rule::{TOS, fits_rule};
@@ -47,19 +48,6 @@ pub struct LinkState {
     pub carrier: bool,
     /// `ignore_routes_with_linkdown` of IPv4 and IPv6.
     pub ignore: [bool; 2],
-}
-
-/// The expected result of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
-    /// It is carried out.
-    Done,
-    /// `EEXIST`.
-    Exists,
-    /// `ENOENT` or `ESRCH`.
-    Missing,
-    /// `EINVAL`.
-    Invalid,
 }
 
 /// The possible answers to a look-up.
@@ -503,11 +491,6 @@ fn demanded(key: &RouteKey) -> Option<u16> {
         }
     };
     key.oif.filter(|_| bound)
-}
-
-pub(super) fn same_hop(wanted: &super::steps::Hop, there: &NextHop) -> bool {
-    u16::from(wanted.port) == there.hop.port
-        && wanted.gateway.is_none_or(|gateway| Some(gateway) == there.hop.gateway)
 }
 
 /// What a route's type refuses with.

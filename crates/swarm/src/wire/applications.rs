@@ -8,7 +8,8 @@ use datapath::tcp::state::State;
 
 use super::bench::{Bench, LISTENER, SERVER};
 use super::calls::Call;
-use crate::oracle::tcp::{BrokenLaw, ObservedFlow};
+use crate::case::BrokenLaw;
+use crate::oracle::tcp::ObservedFlow;
 
 impl Bench {
     pub(super) fn call(&mut self, call: &Call) -> Result<(), BrokenLaw> {

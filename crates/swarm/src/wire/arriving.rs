@@ -10,9 +10,10 @@ use super::bench::{Bench, CLIENT, LISTENER};
 use super::calls::KEY;
 use super::icmp::Icmp;
 use super::segment::{Damage, Segment, SegmentContext, in_ip, packets, set_checksum};
+use crate::case::BrokenLaw;
 use crate::oracle::frame::{self, Content, Options, flag, sum};
 use crate::oracle::insight;
-use crate::oracle::tcp::{Arrival, BrokenLaw, Liveness, ObservedFlow};
+use crate::oracle::tcp::{Arrival, Liveness, ObservedFlow};
 
 impl Bench {
     pub(super) fn ends(&self) -> SegmentContext<'static> {

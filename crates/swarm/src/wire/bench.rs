@@ -12,10 +12,10 @@ use datapath::tcp::TcpConfig;
 use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant};
 
-use super::path::{PathMtuChange, possible_mtu};
+use super::mtu::{PathMtuChange, possible_mtu};
 use super::{Setup, Step};
-use crate::case::Digest;
-use crate::oracle::tcp::{BrokenLaw, ObservedFlow};
+use crate::case::{BrokenLaw, Digest};
+use crate::oracle::tcp::ObservedFlow;
 
 /// Port of the listener.
 pub(super) const LISTENER: u16 = 8080;

@@ -4,8 +4,8 @@ use datapath::socket::number;
 
 use super::Step;
 use super::calls::Call;
-use super::drawing::{CaseTraits, honest, syn, wait};
 use super::segment::{Acks, Segment, SeqBase};
+use super::traits::{CaseTraits, honest, syn, wait};
 use crate::draw::Draw;
 use crate::oracle::frame::flag;
 

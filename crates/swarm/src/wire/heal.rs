@@ -10,8 +10,10 @@ use super::Setup;
 use super::bench::Bench;
 use super::calls::Call;
 use super::segment::{Acks, Segment, SeqBase, Timestamps};
+use crate::case::BrokenLaw;
 use crate::oracle::frame::flag;
-use crate::oracle::tcp::{BrokenLaw, ObservedFlow, after};
+use crate::oracle::seq::after;
+use crate::oracle::tcp::ObservedFlow;
 
 /// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
 const PATIENCE: Duration = Duration::from_secs(250);

@@ -7,8 +7,9 @@ use datapath::tcp::state::State;
 use datapath::units::Duration;
 
 use super::bench::{Bench, MAX_OUTPUTS, MAX_SOCKETS};
+use crate::case::BrokenLaw;
 use crate::oracle::frame::{self, Content, Options, flag};
-use crate::oracle::tcp::{BrokenLaw, after};
+use crate::oracle::seq::after;
 
 impl Bench {
     /// Takes all that the host has to say at this instant.

@@ -4,15 +4,8 @@ use core::num::NonZeroU32;
 use datapath::fib::{Prefix, Route};
 
 use super::bench::Bench;
-use crate::oracle::tcp::BrokenLaw;
-
-/// A change of the MTU of the route to the peer.
-pub(super) struct PathMtuChange {
-    /// What it says, bytes.
-    mtu: u32,
-    /// The flows that had a connection then, and what that had received (`tcpi_segs_in`).
-    since: Vec<(usize, u32)>,
-}
+use super::mtu::{PathMtuChange, possible_mtu};
+use crate::case::BrokenLaw;
 
 impl Bench {
     /// `ip link set … mtu`.
@@ -46,9 +39,4 @@ impl Bench {
         }
         Ok(())
     }
-}
-
-/// The MTU nearest to `mtu` that a device of this family takes.
-pub(super) fn possible_mtu(ipv6: bool, mtu: u32) -> u32 {
-    mtu.clamp(if ipv6 { 1_280 } else { 68 }, 65_535)
 }

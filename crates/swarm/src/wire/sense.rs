@@ -6,8 +6,8 @@ use datapath::tcp::state::State;
 
 use super::bench::Bench;
 use super::calls::Call;
+use crate::case::BrokenLaw;
 use crate::oracle::insight::{ConnectionView, HostView, may_follow};
-use crate::oracle::tcp::BrokenLaw;
 
 /// `MAX_SYNCOOKIE_AGE`, ms.
 const COOKIE_AGE: u64 = 2 * 60_000;

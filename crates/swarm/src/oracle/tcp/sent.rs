@@ -1,8 +1,10 @@
 //! What the host may send, given all that has come to it.
 
-use super::{BrokenLaw, ObservedFlow, after};
+use super::ObservedFlow;
+use crate::case::BrokenLaw;
 use crate::oracle::frame::{Segment, flag};
 use crate::oracle::outgoing::Outgoing;
+use crate::oracle::seq::after;
 
 impl ObservedFlow {
     /// The host has sent a segment with this codepoint. `classic`: ECN can only be that of RFC 3168.

@@ -1,0 +1,151 @@
+//! What the segments of one case have in common, and the plain ones among them.
+
+use super::segment::{Acks, Block, Choice, Segment, SeqBase, Timestamps};
+use crate::draw::Draw;
+use crate::oracle::frame::flag;
+
+/// What a case is like: some are a transfer with a few oddities, some are chaos.
+pub(super) struct CaseTraits {
+    /// Of a hundred segments of the peer, so many are as they should be.
+    pub honest: u64,
+    /// Of a hundred honest segments, so many carry data.
+    pub data: u64,
+    /// Of a hundred ACKs, so many acknowledge less than all.
+    pub partial: u64,
+    /// The peer's usual window.
+    pub window: u16,
+    /// Its usual segment.
+    pub len: u16,
+    /// The handshake: options of the SYN.
+    pub syn: Vec<Choice>,
+    /// Time stamps are used.
+    pub stamps: bool,
+    /// A key is set.
+    pub signed: bool,
+    /// Accurate ECN: the flags of an honest ACK.
+    pub ace: u16,
+    /// Of a hundred data segments, so many come with CE, and so many say CWR.
+    pub marks: u64,
+    /// By how many ms its echoes are late.
+    pub echo: i64,
+    pub ipv6: bool,
+}
+
+pub(super) fn temper(draw: &mut Draw) -> CaseTraits {
+    let ace_used = draw.percent(20);
+    let mut syn = Vec::new();
+    if draw.percent(85) {
+        syn.push(Choice::Mss(*draw.one_of(&[1_460, 1_000, 536, 1_400, 65_535, 48, 0, 9_000])));
+    }
+    if draw.percent(70) {
+        syn.push(Choice::SackPermitted);
+    }
+    if draw.percent(60) {
+        syn.push(Choice::Scale(*draw.one_of(&[0, 7, 1, 14, 15, 255])));
+    }
+    CaseTraits {
+        honest: *draw.one_of(&[10, 50, 80, 95]),
+        data: draw.range(5..=95),
+        partial: *draw.one_of(&[10, 40, 80]),
+        window: *draw.weighted(&[(6, 65_535), (2, 1_000), (2, 4_000), (1, 500), (1, 20_000)]),
+        len: *draw.one_of(&[1_000, 1_000, 100, 1, 1_460]),
+        syn,
+        stamps: draw.percent(50),
+        signed: draw.percent(8),
+        ace: if ace_used { 0x140 } else { 0 },
+        marks: *draw.weighted(&[(5, 0), (2, 10), (1, 50)]),
+        echo: match draw.range(0..=23) {
+            0 => -1_000,
+            1 | 2 => -(draw.range(400_000..=2_147_000) as i64),
+            _ => 0,
+        },
+        ipv6: draw.percent(30),
+    }
+}
+
+pub(super) fn syn(temper: &CaseTraits) -> Segment {
+    Segment {
+        window: temper.window,
+        options: temper.syn.clone(),
+        stamps: temper.stamps.then(Timestamps::default),
+        signed: temper.signed.then_some(true),
+        ..Segment::default()
+    }
+}
+
+pub(super) fn wait(draw: &mut Draw) -> u64 {
+    match draw.range(0..=19) {
+        0 => draw.log_range(1_000_000..=200_000_000),
+        1..=4 => draw.log_range(1..=5_000_000),
+        _ => draw.log_range(1..=50_000),
+    }
+}
+
+/// What a peer would send.
+pub(super) fn honest(draw: &mut Draw, temper: &CaseTraits) -> Segment {
+    let mut segment = Segment {
+        flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
+        flags: flag::ACK | temper.ace,
+        window: temper.window,
+        stamps: temper.stamps.then_some(Timestamps { value: 0, echo: temper.echo }),
+        signed: temper.signed.then_some(true),
+        ..Segment::default()
+    };
+    if draw.percent(temper.data) {
+        segment.len = temper.len;
+        match draw.range(0..=9) {
+            0 => segment.seq = i64::from(temper.len),
+            1 => segment.from = SeqBase::Acked,
+            _ => {}
+        }
+    }
+    if draw.percent(temper.partial) {
+        segment.acks = Acks::Old;
+        segment.ack_segments = *draw.weighted(&[(3, 0), (3, 1), (2, 2), (1, 4)]);
+        if draw.percent(60) {
+            segment.options.push(Choice::Sack(blocks(draw, 0)));
+        }
+    }
+    if draw.percent(3) {
+        segment.flags |= flag::FIN;
+    }
+    mark(draw, temper, &mut segment);
+    segment
+}
+
+/// Explicit congestion notification, as temper has it.
+fn mark(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
+    if temper.marks > 0 && segment.len > 0 {
+        segment.ecn = if draw.percent(temper.marks) { 3 } else { 2 };
+    }
+    if draw.percent(temper.marks) {
+        segment.flags |= 0x80;
+    }
+    if temper.ace != 0 && draw.percent(30) {
+        let kind = *draw.one_of(&[172, 174]);
+        let counters = (0..draw.range(0..=3)).map(|_| draw.log_range(0..=20_000) as u32);
+        segment.options.push(Choice::AccEcn(kind, counters.collect()));
+    }
+}
+
+pub(super) fn blocks(draw: &mut Draw, spread: u64) -> Vec<Block> {
+    let count = draw.range(1..=4);
+    let block = |draw: &mut Draw| Block {
+        first: draw.log_range(0..=20) as i64 - i64::from(draw.percent(10)),
+        segments: draw.log_range(1..=8) as i64,
+        off: if draw.percent(spread) { skew(draw) } else { 0 },
+        end_off: if draw.percent(spread) { skew(draw) } else { 0 },
+    };
+    (0..count).map(|_| block(draw)).collect()
+}
+
+/// A little, much, or very much too little or too much.
+pub(super) fn skew(draw: &mut Draw) -> i64 {
+    let amount = match draw.range(0..=5) {
+        0..=2 => draw.range(1..=3),
+        3 => draw.log_range(1..=2_000),
+        4 => draw.log_range(1..=100_000),
+        _ => draw.log_range(1..=0xffff_ffff),
+    };
+    if draw.percent(50) { amount as i64 } else { -(amount as i64) }
+}
