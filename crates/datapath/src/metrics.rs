@@ -38,7 +38,7 @@ pub struct PathMtu {
 impl PathMtu {
     /// A path that had `old` bytes is told to take `told` only, where less than `lowest` is not
     /// believed (`__ip_rt_update_pmtu`).
-    pub fn told(told: u32, old: u32, lowest: u32) -> Self {
+    pub fn from_report(told: u32, old: u32, lowest: u32) -> Self {
         if told < lowest {
             return Self { bytes: old.min(lowest), locked: true };
         }

@@ -117,7 +117,7 @@ impl Registry {
         F: Fn() -> M + Send + Sync + 'static,
     {
         if self.congestion_controls.contains_key(name) {
-            return Err(GuestError::Taken(name.to_owned()));
+            return Err(GuestError::InUse(name.to_owned()));
         }
         let guest = Guest::new(name, make)?;
         self.congestion_controls.insert(guest.name(), guest);

@@ -348,7 +348,7 @@ impl Partition {
         self.enable_softirqs_since(since);
         self.softirqs().held = None;
         if let Some(socket) = socket.filter(|_| node == self.softirqs().of) {
-            self.nodes[node.0 as usize].host.on_one_machine().let_go_on(self.now, socket);
+            self.nodes[node.0 as usize].host.on_one_machine().release_socket(self.now, socket);
             self.pump(node);
         }
         self.do_softirqs(Context::Program);

@@ -5,7 +5,7 @@ use super::error::FibError;
 use super::filter::RouteFilter;
 use super::links::apply_link;
 use super::route::{Prefix, Protocol, Route, RouteType, TableId, Target};
-use super::siblings::{self, share_a_hop, takes_siblings};
+use super::siblings::{self, qualifies_for_ecmp, share_a_hop};
 use super::table::{Alias, InsertAt, bits};
 
 /// Metric of an IPv6 route that was given none (`IP6_RT_PRIO_USER`).
@@ -75,7 +75,7 @@ impl Fib {
     /// Removes the first route that fits.
     pub(super) fn remove(&mut self, wanted: &RouteFilter) -> Result<(), FibError> {
         let (infos, objects) = (&self.infos, &self.objects);
-        let fits = |alias: &Alias| wanted.fits(alias, infos.get(alias.info), objects);
+        let fits = |alias: &Alias| wanted.matches(alias, infos.get(alias.info), objects);
         let removed = if wanted.prefix.addr().is_ipv4() {
             let (key, len) = bits::<u32>(&wanted.prefix);
             self.v4.table_mut(wanted.table).remove(key, len, fits)
@@ -194,8 +194,8 @@ impl Fib {
     /// route does, or does not if it does not, before all others (`fib6_add_rt2node`).
     fn chosen(&self, route: &Route) -> Option<Alias> {
         let alike = |alias: &&Alias| {
-            takes_siblings(alias.kind, &self.target(alias))
-                == takes_siblings(route.kind, &route.target)
+            qualifies_for_ecmp(alias.kind, &self.target(alias))
+                == qualifies_for_ecmp(route.kind, &route.target)
         };
         let v6 = route.prefix.addr().is_ipv6();
         let sibling = self.equals(route).find(|alias| v6 && alike(alias));

@@ -62,7 +62,7 @@ impl RouteFilter {
         }
     }
 
-    pub(super) fn fits(&self, alias: &Alias, info: &Info, objects: &Objects) -> bool {
+    pub(super) fn matches(&self, alias: &Alias, info: &Info, objects: &Objects) -> bool {
         let shared = &info.shared;
         if self.prefix.addr().is_ipv6() {
             return self.metric.is_none_or(|metric| metric == alias.metric)
@@ -70,7 +70,7 @@ impl RouteFilter {
                 && self
                     .target
                     .as_ref()
-                    .is_none_or(|target| fits_target_v6(target, &info.target(), objects));
+                    .is_none_or(|target| matches_target_v6(target, &info.target(), objects));
         }
         alias.tos == self.tos
             && self.metric.is_none_or(|metric| metric == alias.metric)
@@ -78,15 +78,15 @@ impl RouteFilter {
             && self.scope.is_none_or(|scope| scope == shared.scope)
             && self.protocol.is_none_or(|protocol| protocol == shared.protocol)
             && self.prefsrc.is_none_or(|prefsrc| Some(prefsrc) == shared.prefsrc)
-            && self.target.as_ref().is_none_or(|target| fits_target(target, &info.target()))
+            && self.target.as_ref().is_none_or(|target| matches_target(target, &info.target()))
     }
 }
 
 /// A next hop fits a route that has it among others, and an object whose first next hop it is; none fits
 /// a route that refuses.
-fn fits_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
+fn matches_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
     let Target::Hops(wanted) = wanted else { return wanted == there };
-    let fits = |there: &Hop| wanted.iter().any(|wanted| fits_hop(&wanted.hop, there));
+    let fits = |there: &Hop| wanted.iter().any(|wanted| matches_hop(&wanted.hop, there));
     match there {
         Target::Hops(hops) if hops.is_empty() => wanted.is_empty(),
         Target::Hops(hops) => hops.iter().any(|hop| fits(&hop.hop)),
@@ -97,16 +97,19 @@ fn fits_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
     }
 }
 
-fn fits_hop(wanted: &Hop, there: &Hop) -> bool {
+fn matches_hop(wanted: &Hop, there: &Hop) -> bool {
     wanted.port == there.port && wanted.gateway.is_none_or(|gw| Some(gw) == there.gateway)
 }
 
-fn fits_target(wanted: &Target, there: &Target) -> bool {
+fn matches_target(wanted: &Target, there: &Target) -> bool {
     match (wanted, there) {
         (Target::Object(wanted), Target::Object(there)) => wanted == there,
         (Target::Hops(wanted), Target::Hops(there)) => {
             wanted.len() == there.len()
-                && wanted.iter().zip(there).all(|(wanted, there)| fits_hop(&wanted.hop, &there.hop))
+                && wanted
+                    .iter()
+                    .zip(there)
+                    .all(|(wanted, there)| matches_hop(&wanted.hop, &there.hop))
         }
         _ => false,
     }

@@ -10,7 +10,7 @@ use super::table::Alias;
 
 /// Whether an IPv6 route becomes one with others of its metric (`rt6_qualify_for_ecmp`): it has gateways
 /// of its own.
-pub(super) fn takes_siblings(kind: RouteType, target: &Target) -> bool {
+pub(super) fn qualifies_for_ecmp(kind: RouteType, target: &Target) -> bool {
     let Target::Hops(hops) = target else { return false };
     kind == RouteType::Unicast && hops.iter().all(|hop| hop.hop.gateway.is_some())
 }
@@ -46,11 +46,11 @@ impl Fib {
     /// `ip -6 route append` to siblings that are there; false, and nothing done, if there are none.
     pub(super) fn join_siblings(&mut self, route: &Route) -> bool {
         let Target::Hops(added) = &route.target else { return false };
-        if !takes_siblings(route.kind, &route.target) {
+        if !qualifies_for_ecmp(route.kind, &route.target) {
             return false;
         }
         let there =
-            self.equals(route).find(|alias| takes_siblings(alias.kind, &self.target(alias)));
+            self.equals(route).find(|alias| qualifies_for_ecmp(alias.kind, &self.target(alias)));
         let Some(Target::Hops(hops)) = there.map(|alias| self.target(alias)) else { return false };
         let hops = hops.iter().chain(added).copied().collect();
         self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })
@@ -77,7 +77,7 @@ impl Fib {
     }
 
     fn delete_hop(&mut self, wanted: &RouteFilter, hop: Hop) -> Result<(), FibError> {
-        let route = self.first_that_fits(wanted).ok_or(FibError::NoSuchRoute)?;
+        let route = self.first_match(wanted).ok_or(FibError::NoSuchRoute)?;
         match &route.target {
             Target::Hops(hops) if hop.gateway.is_some() && hops.len() > 1 => {
                 let left = hops.iter().filter(|there| there.hop != hop).copied().collect();
@@ -90,8 +90,9 @@ impl Fib {
     }
 
     /// The first route that `ip route del` means.
-    fn first_that_fits(&self, wanted: &RouteFilter) -> Option<Route> {
-        let fits = |alias: &&Alias| wanted.fits(alias, self.infos.get(alias.info), &self.objects);
+    fn first_match(&self, wanted: &RouteFilter) -> Option<Route> {
+        let fits =
+            |alias: &&Alias| wanted.matches(alias, self.infos.get(alias.info), &self.objects);
         let alias = self.aliases(wanted.prefix, wanted.table).find(fits)?;
         Some(self.infos.get(alias.info).route(wanted.prefix, wanted.table, alias))
     }

@@ -249,7 +249,7 @@ impl Host {
             let discovery = socket.discovery(icmp.ipv6);
             hard = discovery != PmtuDiscovery::Dont;
             if discovery.uses_path_mtu() && icmp.mtu > 0 {
-                self.learn_datagram_path(now, remote.ip(), icmp.mtu);
+                self.update_datagram_pmtu(now, remote.ip(), icmp.mtu);
             }
         }
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
@@ -267,13 +267,13 @@ impl Host {
     }
 
     /// Packets to `remote` are too large from this size on (`ipv4_sk_update_pmtu`).
-    pub(super) fn learn_datagram_path(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
+    pub(super) fn update_datagram_pmtu(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
         let old = self.path_towards(now, remote, PmtuDiscovery::Want);
         if old.locked || old.bytes < mtu {
             return;
         }
         let path = if remote.is_ipv4() {
-            PathMtu::told(mtu, old.bytes, self.tcp_stack().defaults.sysctl.min_pmtu)
+            PathMtu::from_report(mtu, old.bytes, self.tcp_stack().defaults.sysctl.min_pmtu)
         } else {
             PathMtu { bytes: mtu.max(1_280), locked: false }
         };

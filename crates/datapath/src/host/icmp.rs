@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// Its identifier is free again.
-    pub(super) fn forget_ping(&mut self, id: u32) {
+    pub(super) fn release_ping(&mut self, id: u32) {
         self.icmp.get_or_insert_default().pings.retain(|(_, other)| *other != id);
     }
 
@@ -214,7 +214,7 @@ impl Host {
         }
         if matches!(quoted.flow.protocol, protocol::ICMP | protocol::ICMPV6) {
             if error.is_too_big() {
-                self.learn_datagram_path(now, dst, mtu);
+                self.update_datagram_pmtu(now, dst, mtu);
             }
             return;
         }

@@ -50,7 +50,7 @@ impl Host {
         {
             return self.discard(reason, place);
         }
-        if self.neighbours.is_some() && self.take_by_link(now, port, place) {
+        if self.neighbours.is_some() && self.deliver_on_link(now, port, place) {
             return Rx::Taken;
         }
         match self.route_lookup(now, place, Some(port.0)) {

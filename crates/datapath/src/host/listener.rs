@@ -287,7 +287,7 @@ impl Host {
 
     fn queue_connection(&mut self, listener: u32, id: u32) {
         if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) {
-            socket.connection.forget_priority();
+            socket.connection.reset_priority();
         }
         let Some(state) = self.tcp_listener_mut(listener) else { return };
         state.queue.push_back(id);

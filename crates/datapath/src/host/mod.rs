@@ -304,7 +304,7 @@ impl Host {
     }
 
     /// Whether packets to `remote` go by a router, which `SO_DONTROUTE` forbids. IPv6 ignores it.
-    pub(crate) fn goes_by_gateway(&self, remote: IpAddr) -> bool {
+    pub(crate) fn uses_gateway(&self, remote: IpAddr) -> bool {
         let gateway = |hop: Hop| hop.gateway.is_some();
         remote.is_ipv4() && matches!(self.route_to(remote), Decision::Forward(hop) if gateway(hop))
     }

@@ -85,7 +85,7 @@ impl Host {
     }
 
     /// Takes in what is not for the network layer, or not by this port; true if it did.
-    pub(super) fn take_by_link(&mut self, now: Instant, port: Port, place: &mut Packet) -> bool {
+    pub(super) fn deliver_on_link(&mut self, now: Instant, port: Port, place: &mut Packet) -> bool {
         let layer = self.neighbours.as_mut().expect("it was looked for");
         let Some(link) = layer.table.link(port.0) else { return false };
         let own = link.mac;

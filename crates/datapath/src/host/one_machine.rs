@@ -118,7 +118,7 @@ impl OneMachine<'_> {
             let stopped = &mut self.host.backlog.get_or_insert_default().stopped;
             if goes_on && !stopped.contains(&charge.owner) {
                 stopped.push(charge.owner);
-                connection.put_off_output();
+                connection.defer_output();
             }
         }
     }
@@ -144,13 +144,13 @@ impl OneMachine<'_> {
 
     /// A program lets go of a socket, which goes on if its turn has come meanwhile (`tcp_release_cb`); to be polled.
     #[cold]
-    pub fn let_go_on(&mut self, now: Instant, socket: SocketId) {
+    pub fn release_socket(&mut self, now: Instant, socket: SocketId) {
         let queued =
             |backlog: &Backlog| backlog.stopped.iter().any(|it| *it as usize == socket.index());
         let is_queued = self.host.backlog.as_ref().is_some_and(|backlog| queued(backlog));
         self.host.begin(now);
         let _is_gone = self.host.with_tcp(now, socket, |tcp, cx| {
-            if tcp.has_put_off_output() && !is_queued {
+            if tcp.has_deferred_output() && !is_queued {
                 tcp.resume_output(cx);
             }
         });

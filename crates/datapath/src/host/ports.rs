@@ -32,7 +32,7 @@ impl Ephemeral {
 
     /// How many of them a TCP socket tries: one of an odd number is left out
     /// (`inet_csk_find_open_port`, `__inet_hash_connect`).
-    pub fn tries(self) -> u32 {
+    pub fn attempts(self) -> u32 {
         match self.count() {
             1 => 1,
             count => count & !1,
@@ -47,7 +47,7 @@ impl Ephemeral {
     }
 
     /// Begins somewhere else.
-    pub fn begin_at(&mut self, number: u64) {
+    pub fn start_at(&mut self, number: u64) {
         self.given = self.first + (number % u64::from(self.count())) as u16;
     }
 
@@ -88,7 +88,7 @@ impl Host {
 
     /// A port that no TCP socket is bound to at `ip`.
     pub fn tcp_free_port(&mut self, ip: IpAddr) -> Option<u16> {
-        for _ in 0..self.sockets.ephemeral.tries() {
+        for _ in 0..self.sockets.ephemeral.attempts() {
             let port = self.sockets.ephemeral.next();
             let taken = self.tcp_sockets().any(|(local, ..)| {
                 local.port() == port

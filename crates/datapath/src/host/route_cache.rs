@@ -64,7 +64,7 @@ enum State {
     /// Answers may be remembered.
     Usable,
     /// More than the destination decides.
-    Useless,
+    Uncacheable,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -233,7 +233,7 @@ impl RouteCache {
 
     fn renew(&mut self, fib: &Fib) {
         self.pairs.clear();
-        self.state = State::Useless;
+        self.state = State::Uncacheable;
         if fib.decides_by_destination() {
             self.state = State::Usable;
             self.resize(fib.len().next_power_of_two().clamp(PAIRS_MIN, PAIRS_MAX));

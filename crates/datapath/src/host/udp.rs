@@ -244,7 +244,7 @@ impl UdpSocket {
     }
 
     /// The reader looks: what has come is in its own queue from now on (`__skb_recv_udp`).
-    fn look(&mut self) {
+    fn move_to_reader_queue(&mut self) {
         if self.reader_queue == 0 {
             self.reader_queue = self.received.len();
         }
@@ -253,7 +253,7 @@ impl UdpSocket {
     /// The datagram that a peek finds, and how many of its bytes come before `offset`, if there is one (`SO_PEEK_OFF`,
     /// `__skb_try_recv_from_queue`).
     pub(crate) fn peek(&mut self, offset: Option<u32>) -> Option<(Datagram, u32)> {
-        self.look();
+        self.move_to_reader_queue();
         let mut left = offset.unwrap_or(0);
         for waiting in &mut self.received {
             let len = waiting.datagram.body.len;
@@ -268,7 +268,7 @@ impl UdpSocket {
     }
 
     fn read(&mut self) -> Option<Datagram> {
-        self.look();
+        self.move_to_reader_queue();
         let Waiting { datagram, truesize, .. } = self.received.pop_front()?;
         self.reader_queue -= 1;
         self.forward_deficit += truesize;
@@ -425,7 +425,7 @@ impl Host {
                     self.limit_sender(slot, u64::MAX);
                 }
             }
-            Some(Socket::Ping(_)) => self.forget_ping(slot),
+            Some(Socket::Ping(_)) => self.release_ping(slot),
             _ => return Err(SocketError::WrongKind),
         }
         self.sockets.remove(slot);

@@ -59,7 +59,7 @@ pub enum Resolved {
     /// Its link-layer header is complete.
     Ready,
     /// It was taken: it waits for an answer, or there is no room for it.
-    Taken,
+    Queued,
 }
 
 /// All neighbours of a host.
@@ -175,7 +175,7 @@ impl Neighbours {
         let key = (port, to);
         if !self.entries.contains_key(&key) && !self.create(now, key) {
             self.actions.push_back(Action::Drop(Reason::NeighbourTableFull, packet.take()));
-            return Resolved::Taken;
+            return Resolved::Queued;
         }
         let family = self.settings.family(to);
         let entry = self.entries.get_mut(&key).expect("it is there or was just made");
@@ -197,11 +197,11 @@ impl Neighbours {
                 entry.hold(packet.take(), family, &mut self.actions);
                 self.arm(key, now + family.retransmit());
                 self.solicit(key);
-                return Resolved::Taken;
+                return Resolved::Queued;
             }
             State::Incomplete => {
                 entry.hold(packet.take(), family, &mut self.actions);
-                return Resolved::Taken;
+                return Resolved::Queued;
             }
             State::Reachable | State::Delay | State::Probe | State::Permanent => {}
         }
@@ -247,15 +247,15 @@ impl Neighbours {
             }
             State::Delay => {
                 (entry.state, entry.updated, entry.probes) = (State::Probe, now, 0);
-                self.ask_again(now, key, &family);
+                self.probe_again(now, key, &family);
             }
-            State::Probe | State::Incomplete => self.ask_again(now, key, &family),
+            State::Probe | State::Incomplete => self.probe_again(now, key, &family),
             State::None | State::Stale | State::Failed | State::Permanent => {}
         }
     }
 
     /// One more question, unless there were enough: then it has failed.
-    fn ask_again(&mut self, now: Instant, key: Key, family: &Family) {
+    fn probe_again(&mut self, now: Instant, key: Key, family: &Family) {
         let entry = self.entries.get_mut(&key).expect("it is there");
         let most = family.ucast_solicit
             + if entry.state == State::Probe {

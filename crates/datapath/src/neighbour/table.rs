@@ -37,25 +37,25 @@ impl Neighbours {
         let same = |other: &Key| other.1.is_ipv4() == key.1.is_ipv4();
         let count = self.entries.keys().filter(|other| same(other)).count();
         if count >= family.gc_thresh2 as usize {
-            self.make_room(now, key, count.saturating_sub(family.gc_thresh2 as usize) + 1);
+            self.force_collect(now, key, count.saturating_sub(family.gc_thresh2 as usize) + 1);
             let count = self.entries.keys().filter(|other| same(other)).count();
             if count >= family.gc_thresh3 as usize {
                 return false;
             }
         }
         self.entries.insert(key, Entry::new(now));
-        self.begin_to_collect(now);
+        self.start_collecting(now);
         true
     }
 
-    fn begin_to_collect(&mut self, now: Instant) {
+    fn start_collecting(&mut self, now: Instant) {
         if self.collect_at == Instant::FAR_FUTURE {
             self.collect_at = now + interval(self.settings.v4.base_reachable_time);
         }
     }
 
     /// Throws `wanted` entries of a family away that have failed or not changed lately.
-    fn make_room(&mut self, now: Instant, like: Key, wanted: usize) {
+    fn force_collect(&mut self, now: Instant, like: Key, wanted: usize) {
         let old = |entry: &Entry| {
             entry.state == State::Failed || now.saturating_since(entry.updated) > TOO_YOUNG
         };
@@ -139,7 +139,7 @@ impl Neighbours {
         let known = self.entries.get(&key).filter(|entry| entry.state.is_valid());
         let Some(mac) = mac.or_else(|| known?.mac) else { return false };
         self.disarm(key);
-        self.begin_to_collect(now);
+        self.start_collecting(now);
         let entry = self.entries.entry(key).or_insert_with(|| Entry::new(now));
         (entry.mac, entry.updated) = (Some(mac), now);
         entry.state = state.into();

@@ -60,7 +60,7 @@ fn told(table: &mut Neighbours) -> Vec<String> {
 fn send(table: &mut Neighbours, now: Instant) -> Option<MacAddr> {
     let mut packet = data();
     match table.resolve(now, 0, THEM.into(), &mut packet) {
-        Resolved::Taken => None,
+        Resolved::Queued => None,
         Resolved::Ready => match packet.link {
             LinkHeader::Ethernet { dst, src } => (src == OURS).then_some(dst),
             LinkHeader::None => None,
@@ -271,7 +271,7 @@ fn groups_need_no_answer() {
 
 fn discover(table: &mut Neighbours, now: Instant) -> Packet {
     let mut packet = packet(ipv6(protocol::TCP), tcp(TcpFlags::ACK), 100);
-    assert_eq!(table.resolve(now, 0, THEM_V6.into(), &mut packet), Resolved::Taken);
+    assert_eq!(table.resolve(now, 0, THEM_V6.into(), &mut packet), Resolved::Queued);
     match &actions(table)[..] {
         [Action::Transmit(0, question)] => question.clone(),
         other => panic!("{other:?}"),

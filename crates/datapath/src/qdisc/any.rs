@@ -314,7 +314,7 @@ impl Sched {
 
     /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.
     #[inline]
-    fn tell_held(&mut self) {
+    fn adjust_held(&mut self) {
         let held = u32::from(self.holds);
         match &mut self.qdisc {
             AnyQdisc::Codel(codel) => codel.set_held(held),
@@ -433,7 +433,7 @@ impl Sched {
 
 impl Qdisc for Sched {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        self.tell_held();
+        self.adjust_held();
         self.qdisc.enqueue(packet, cx)
     }
 
@@ -445,7 +445,7 @@ impl Qdisc for Sched {
 
     #[inline]
     fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
-        self.tell_held();
+        self.adjust_held();
         self.qdisc.enqueue_from(place, cx)
     }
 

@@ -271,7 +271,7 @@ impl Fq {
         }
         let flows = self.by_key.len() as u32;
         if flows >= 2 * self.config.buckets && flows - self.active > flows / 2 {
-            self.forget_idle_flows(now);
+            self.collect_idle_flows(now);
         }
         let flow = FqFlow {
             key,
@@ -324,7 +324,7 @@ impl Fq {
     }
 
     /// `fq_gc`.
-    fn forget_idle_flows(&mut self, now: Instant) {
+    fn collect_idle_flows(&mut self, now: Instant) {
         let old = |flow: &FqFlow| flow.detached && flow.idle_since + GC_AGE <= now;
         let idle = self.by_key.values().copied().filter(|&at| old(&self.flows[at as usize]));
         for index in idle.take(GC_MOST).collect::<Vec<u32>>() {

@@ -130,7 +130,7 @@ impl Sockets {
             return Err(Errno::EADDRINUSE);
         }
         stream.bound = Some(local);
-        stream.forget_quickack();
+        stream.clear_quickack();
         let fast_open = stream.options.fast_open_limit;
         let v6_only = stream.options.v6_only;
         let id = host.tcp_listen_with(now, local, &stream.config, backlog, fast_open, v6_only);

@@ -331,7 +331,7 @@ impl Syscall {
     }
 
     /// The descriptor that the call goes on with when it is handed in again.
-    pub(super) const fn goes_on_with(&self) -> Option<Fd> {
+    pub(super) const fn resumed_descriptor(&self) -> Option<Fd> {
         match self {
             Self::Sendfile { out_fd, .. } | Self::Splice { out_fd, .. } => Some(*out_fd),
             Self::Close { fd } => Some(*fd),

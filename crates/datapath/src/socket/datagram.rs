@@ -311,7 +311,7 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        let gateway = socket.settings.dont_route() && host.goes_by_gateway(remote.ip());
+        let gateway = socket.settings.dont_route() && host.uses_gateway(remote.ip());
         if gateway || host.source_address(remote.ip()).is_none() {
             return Err(Errno::ENETUNREACH);
         }

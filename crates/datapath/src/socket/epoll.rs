@@ -144,7 +144,7 @@ impl Sockets {
     }
 
     /// A descriptor is closed: no epoll watches it any more.
-    pub(super) fn forget_in_epolls(&mut self, fd: Fd) {
+    pub(super) fn remove_from_epolls(&mut self, fd: Fd) {
         for file in self.files.iter_mut().flatten() {
             if let File::Epoll(epoll) = file {
                 epoll.items.retain(|item| item.fd != fd);

@@ -110,7 +110,7 @@ impl Sockets {
         if self.sysctls_seen != host.tcp_sysctl_version() {
             self.read_sysctls(host);
         }
-        if let Some(opening) = syscall.goes_on_with().and_then(|fd| self.opening(fd))
+        if let Some(opening) = syscall.resumed_descriptor().and_then(|fd| self.opening(fd))
             && *progress.opened.get_or_insert(opening) != opening
         {
             // It was closed under the call, and its number stands for something else now.

@@ -20,7 +20,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use get::{ip_value, ipv6_value, socket_value, tcp_value};
-pub(super) use get::{pmtu_number, told_linger};
+pub(super) use get::{pmtu_number, reported_linger};
 use set::Setter;
 pub(super) use set::{IPV6_MIN_MTU, path_mtu_discovery};
 pub(super) use set_structured::LINGER_LEN;
@@ -142,7 +142,7 @@ const KEPT_OF_STREAMS: [((i32, i32), StoredValue); 17] = [
 ];
 
 /// What is kept of an option that means nothing here; `None` if it is not one.
-fn kept(level: i32, name: i32) -> Option<StoredValue> {
+fn stored(level: i32, name: i32) -> Option<StoredValue> {
     KEPT_OF_STREAMS.iter().find(|(option, _)| *option == (level, name)).map(|(_, kept)| *kept)
 }
 

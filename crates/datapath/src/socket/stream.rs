@@ -108,7 +108,7 @@ impl Stream {
     /// It is as new, and has no number at the host any more, which wakes its waiters
     /// (`tcp_disconnect`, `inet_shutdown`). What `bind` has not fixed is given back
     /// (`inet_put_port`, `inet_bhash2_reset_saddr`).
-    fn start_anew(&mut self, now: Instant, host: &mut Host) {
+    fn reinitialise(&mut self, now: Instant, host: &mut Host) {
         if let Some(id) = self.connection() {
             let left =
                 host.with_tcp(now, id, |tcp, _| (tcp.take_notices(), tcp.info_of_remains(now)));
@@ -143,7 +143,7 @@ impl Stream {
     }
 
     /// A `TCP_QUICKACK` of 0 ends with what the socket has been so far (`inet_csk_delack_init`).
-    pub fn forget_quickack(&mut self) {
+    pub fn clear_quickack(&mut self) {
         if self.config.socket.delays_acks {
             self.config.socket.delays_acks = false;
         }
@@ -306,7 +306,7 @@ impl Sockets {
             Phase::Deferred(_) => Err(Errno::ENOTCONN),
             Phase::Listener(id) => {
                 if read {
-                    stream.start_anew(now, host);
+                    stream.reinitialise(now, host);
                     host.tcp_close(now, id)?;
                 }
                 Ok(Return::value(0))
@@ -322,7 +322,7 @@ impl Sockets {
                     return Err(Errno::ENOTCONN);
                 }
                 if state == State::SynSent {
-                    stream.start_anew(now, host);
+                    stream.reinitialise(now, host);
                     host.with_tcp(now, id, Connection::disconnect)?;
                     stream.disconnecting = false;
                     stream.leftover = Some(Errno::ECONNRESET);

@@ -98,7 +98,7 @@ impl Sockets {
         {
             return Poll::Pending;
         }
-        self.forget_in_epolls(fd);
+        self.remove_from_epolls(fd);
         match self.files[fd as usize].take() {
             Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
             Some(File::Datagram(socket)) => {

@@ -424,7 +424,7 @@ fn control_flags(control: &[Control]) -> Result<u32, Errno> {
     for message in control {
         match *message {
             Control::TimestampingFlags(flags) => timestamping = flags as u32,
-            Control::Other { level: number::SOL_SOCKET, kind, .. } if !kept_silent(kind) => {
+            Control::Other { level: number::SOL_SOCKET, kind, .. } if !is_ignored(kind) => {
                 return Err(Errno::EINVAL);
             }
             _ => {}
@@ -434,7 +434,7 @@ fn control_flags(control: &[Control]) -> Result<u32, Errno> {
 }
 
 /// A control message that a write takes, and that means nothing to a stream (`__sock_cmsg_send`).
-const fn kept_silent(kind: i32) -> bool {
+const fn is_ignored(kind: i32) -> bool {
     use number::{SCM_CREDENTIALS, SCM_RIGHTS, SO_MARK, SO_PRIORITY};
     matches!(kind, SO_MARK | SO_PRIORITY | SCM_RIGHTS | SCM_CREDENTIALS)
 }

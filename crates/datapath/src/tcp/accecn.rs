@@ -70,7 +70,7 @@ pub(super) fn reflect(ecn: Ecn) -> TcpFlags {
 }
 
 /// The codepoint that a SYN-ACK or its ACK reports; `None` for undefined values.
-fn told(flags: TcpFlags) -> Option<Ecn> {
+fn reported_ecn(flags: TcpFlags) -> Option<Ecn> {
     let codepoints = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
     codepoints.into_iter().find(|&ecn| reflect(ecn) == TcpFlags(flags.0 & ACE_FLAGS.0))
 }
@@ -196,7 +196,7 @@ impl Connection {
             self.ecn.acc.fail |= fail::ACE_RECV | fail::OPT_RECV;
             return;
         }
-        let Some(arrived) = told(seg.tcp.flags) else { return };
+        let Some(arrived) = reported_ecn(seg.tcp.flags) else { return };
         if self.config.sysctl.tcp_ecn_fallback != 0 && is_mangled(sent, arrived) {
             self.ecn.acc.fail |= fail::ACE_RECV;
         } else if arrived == Ecn::Ce {
@@ -261,7 +261,7 @@ impl Connection {
         if seg.ecn == Ecn::Ce {
             // Only a SYN that asks for AccECN has its codepoint remembered.
             let sent = if asked { self.syn_ecn() } else { Ecn::NotEct };
-            self.marked_syn_ack(sent, told(seg.tcp.flags));
+            self.marked_syn_ack(sent, reported_ecn(seg.tcp.flags));
         }
         let option = seg.tcp.options.acc_ecn();
         if !self.first_option(&option) {

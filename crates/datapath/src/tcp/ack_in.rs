@@ -273,7 +273,7 @@ impl Connection {
 
     /// `tcp_set_xmit_timer`.
     fn set_xmit_timer(&mut self, now: Instant) {
-        if !self.schedule_loss_probe(Rto::BeginsAnew, now) {
+        if !self.schedule_loss_probe(Rto::FromNow, now) {
             self.rearm_rto(now);
         }
     }

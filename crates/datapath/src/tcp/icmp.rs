@@ -241,7 +241,7 @@ impl Connection {
         // With IPv4 the route learns it whoever is told (`tcp_v4_mtu_reduced`).
         let believed = !(ignored || is_ipv4 && how == PmtuDiscovery::Dont);
         let path = match self.local.ip {
-            IpAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
+            IpAddr::V4(_) => PathMtu::from_report(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
             IpAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },
         };
         if path.locked {

@@ -87,7 +87,7 @@ impl Connection {
         if size > self.mss_of_mtu(state.high)
             || i64::from(range) < i64::from(self.config.sysctl.tcp_probe_threshold as i32)
         {
-            self.search_anew(cx.now);
+            self.check_reprobe(cx.now);
             return Probing::No;
         }
         if self.notsent_bytes() < u64::from(needed) || self.snd.wnd < needed {
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// After a while the path may have become wider (`tcp_mtu_check_reprobe`).
-    fn search_anew(&mut self, now: Instant) {
+    fn check_reprobe(&mut self, now: Instant) {
         let now_s = now.as_millis() / 1_000;
         let interval = u64::from(self.config.sysctl.tcp_probe_interval);
         let high = self.snd.mss_clamp + self.network_header_len() + TCP_HEADER_LEN;
@@ -180,7 +180,7 @@ impl Connection {
 
     /// Something is sent again: the probe proves nothing any more.
     #[inline]
-    pub(super) fn forget_mtu_probe(&mut self) {
+    pub(super) fn cancel_mtu_probe(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.probe.probe = None;
         }

@@ -134,7 +134,7 @@ impl Connection {
                 self.rec.prr_out += sent;
             }
             if !run.push.is_forced() {
-                self.schedule_loss_probe(Rto::Runs, cx.now);
+                self.schedule_loss_probe(Rto::FromOldest, cx.now);
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestCheck {
     /// The handshake may end with it.
-    GoOn,
+    Continue,
     /// It is dropped.
     Drop,
 }
@@ -90,7 +90,7 @@ impl Connection {
             return RequestCheck::Drop;
         }
         if fast_open {
-            return RequestCheck::GoOn;
+            return RequestCheck::Continue;
         }
         self.may_leave_handshake(seg, cx)
     }
@@ -119,7 +119,7 @@ impl Connection {
             }
             return RequestCheck::Drop;
         }
-        RequestCheck::GoOn
+        RequestCheck::Continue
     }
 
     /// Where the handshake stands; the window is what the SYN-ACK offered

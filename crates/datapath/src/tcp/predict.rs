@@ -42,7 +42,7 @@ impl Connection {
         if self.rcv.is_in_order()
             && self.rcv.wnd > 0
             && self.rcv.rmem_alloc < self.rcv.rcvbuf
-            && !self.knows_urgent()
+            && !self.has_unpassed_urgent()
         {
             self.predict();
         }

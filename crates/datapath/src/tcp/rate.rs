@@ -78,7 +78,7 @@ pub struct RateSample {
 
 impl RateSample {
     /// The ACK tells of something that was delivered, be it a valid sample or not (`rs->delivered > 0`).
-    pub fn tells_of_delivery(&self) -> bool {
+    pub fn has_delivered(&self) -> bool {
         self.is_too_short || self.delivered.is_some_and(|delivered| delivered > 0)
     }
 }
@@ -200,7 +200,7 @@ mod tests {
             };
             rate.generate(&mut sample, &mut None, reneging, 0, now_us, 1_000);
             assert_eq!((sample.delivered, sample.is_too_short), (delivered, is_too_short));
-            assert_eq!(sample.tells_of_delivery(), !reneging);
+            assert_eq!(sample.has_delivered(), !reneging);
         }
     }
 }

@@ -232,7 +232,7 @@ impl OutOfOrder {
             if !new.end_seq.after(old.seq) {
                 break;
             }
-            tell_twice(&mut result.duplicate, old.seq, old.end_seq.min(new.end_seq));
+            extend_dsack(&mut result.duplicate, old.seq, old.end_seq.min(new.end_seq));
             if new.end_seq.before(old.end_seq) {
                 break;
             }
@@ -265,7 +265,7 @@ impl OutOfOrder {
                     return InsertPosition::Covered;
                 }
                 if new.seq == old.seq {
-                    tell_twice(duplicate, old.seq, old.end_seq);
+                    extend_dsack(duplicate, old.seq, old.end_seq);
                     return InsertPosition::Instead(id);
                 }
                 *duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
@@ -280,7 +280,7 @@ impl OutOfOrder {
 }
 
 /// More has come twice (`tcp_dsack_extend`).
-fn tell_twice(duplicate: &mut Option<SackBlock>, start: Seq, end: Seq) {
+fn extend_dsack(duplicate: &mut Option<SackBlock>, start: Seq, end: Seq) {
     match duplicate {
         None => *duplicate = Some(SackBlock { start, end }),
         Some(block) => _ = extend(block, start, end),

@@ -68,13 +68,13 @@ pub struct BlackHole {
 
 impl BlackHole {
     /// A path has swallowed a Fast Open.
-    pub fn seen(&mut self, now_s: u64) {
+    pub fn on_blackhole(&mut self, now_s: u64) {
         self.times += 1;
         self.since_s = now_s;
     }
 
     /// Fast Open worked: the path is whole.
-    pub fn healed(&mut self) {
+    pub fn on_success(&mut self) {
         self.times = 0;
     }
 
@@ -85,7 +85,7 @@ impl BlackHole {
 
     /// Whether active Fast Open has to rest: `timeout_s` after the first time, twice as long after
     /// each further one, up to 64 times.
-    pub fn must_rest(&self, now_s: u64, timeout_s: u32) -> bool {
+    pub fn is_paused(&self, now_s: u64, timeout_s: u32) -> bool {
         if self.times == 0 || timeout_s == 0 {
             return false;
         }
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn black_holes_rest_longer_each_time() {
         let mut hole = BlackHole::default();
-        assert!(!hole.must_rest(0, 3_600));
-        hole.seen(100);
-        assert!(hole.must_rest(3_699, 3_600) && !hole.must_rest(3_700, 3_600));
-        hole.seen(4_000);
-        assert!(hole.must_rest(4_000 + 7_199, 3_600));
-        assert!(!hole.must_rest(4_000 + 7_200, 3_600));
-        assert!(!hole.must_rest(4_001, 0), "switched off");
-        hole.healed();
-        assert!(!hole.must_rest(4_001, 3_600));
+        assert!(!hole.is_paused(0, 3_600));
+        hole.on_blackhole(100);
+        assert!(hole.is_paused(3_699, 3_600) && !hole.is_paused(3_700, 3_600));
+        hole.on_blackhole(4_000);
+        assert!(hole.is_paused(4_000 + 7_199, 3_600));
+        assert!(!hole.is_paused(4_000 + 7_200, 3_600));
+        assert!(!hole.is_paused(4_001, 0), "switched off");
+        hole.on_success();
+        assert!(!hole.is_paused(4_001, 3_600));
     }
 }

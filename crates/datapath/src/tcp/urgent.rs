@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// There is an urgent byte that the reader has not passed, whatever became of it (`urg_data`).
-    pub(super) fn knows_urgent(&self) -> bool {
+    pub(super) fn has_unpassed_urgent(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.urgent.received.is_some())
     }
 }

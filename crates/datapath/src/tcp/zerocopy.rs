@@ -66,7 +66,7 @@ struct PendingNotification {
 
 impl PendingNotification {
     /// What is told of it once `sent` is the next byte to send.
-    fn told(&self, sent: Seq) -> ZeroCopied {
+    fn notified(&self, sent: Seq) -> ZeroCopied {
         let last = self.first.wrapping_add(self.count - 1);
         ZeroCopied { first: self.first, last, copied: sent.after(self.begin) }
     }
@@ -222,7 +222,7 @@ impl Connection {
         if all && !zerocopy.writing {
             // What was not sent is thrown away first (`tcp_write_queue_purge`).
             let unsent = zerocopy.held.iter().filter(|held| !sent.after(held.begin));
-            unsent.for_each(|held| tell(&mut rare.told, held.told(sent)));
+            unsent.for_each(|held| notify(&mut rare.told, held.notified(sent)));
             zerocopy.held.retain(|held| sent.after(held.begin));
         }
         while let Some(first) = zerocopy.held.front().copied() {
@@ -234,7 +234,7 @@ impl Connection {
                 break;
             }
             zerocopy.held.pop_front();
-            tell(&mut rare.told, first.told(sent));
+            notify(&mut rare.told, first.notified(sent));
             cx.ready |= SocketReady::ERROR;
         }
         if rare.told.len() > told_before {
@@ -256,7 +256,7 @@ impl Connection {
 }
 
 /// Adds to what is told; writes that follow each other are told as one (`skb_zerocopy_notify_extend`).
-fn tell(told: &mut VecDeque<ErrorQueueEntry>, range: ZeroCopied) {
+fn notify(told: &mut VecDeque<ErrorQueueEntry>, range: ZeroCopied) {
     if let Some(ErrorQueueEntry::ZeroCopied(last)) = told.back_mut()
         && last.last.wrapping_add(1) == range.first
     {

@@ -62,7 +62,7 @@ pub fn attributes(socket: &SocketView, ext: u8, room: usize) -> Result<Vec<u8>, 
     if ext & bit(INET_DIAG_INFO) != 0 {
         put(INET_DIAG_INFO, &tcp_info(&socket.info))?;
     }
-    if let Some(info) = socket.cc_info.filter(|info| info.is_asked_for(ext)) {
+    if let Some(info) = socket.cc_info.filter(|info| info.is_requested(ext)) {
         put(info.attribute(), &info.to_bytes())?;
     }
     Ok(out)

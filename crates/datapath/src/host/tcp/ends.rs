@@ -17,7 +17,7 @@ impl Host {
     /// for hosts between real ones. Without it they are the same in each run.
     pub fn set_secret(&mut self, secret: [u64; 2]) {
         self.tcp_stack().secret = secret;
-        self.sockets.ephemeral.begin_at(secret[0] ^ secret[1]);
+        self.sockets.ephemeral.start_at(secret[0] ^ secret[1]);
     }
 
     /// The ends of a connection with what the route says.
@@ -131,7 +131,7 @@ impl Host {
         if self.tcp_stack().learnt.as_ref().is_some_and(|learnt| learnt.ports_used_up == asked) {
             return None;
         }
-        for _ in 0..self.sockets.ephemeral.tries() {
+        for _ in 0..self.sockets.ephemeral.attempts() {
             let port = self.sockets.ephemeral.next();
             let local = SocketAddr::new(local, port);
             if !self.is_connected(Ends { local, remote }) {

@@ -47,7 +47,7 @@ impl Host {
             }
         };
         if socket.routes_seen != self.routes_version {
-            self.hear_interfaces(now, &mut socket);
+            self.on_interface_change(now, &mut socket);
         }
         Some(socket)
     }
@@ -82,7 +82,7 @@ impl Host {
             self.notify(id, ready);
         }
         if self.is_traced() {
-            self.tell_probe(id, &socket.connection);
+            self.emit_probe(id, &socket.connection);
         }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if changes {
@@ -92,7 +92,7 @@ impl Host {
 
     /// Tells the event stream where a connection stands, if it was not told so just before.
     #[cold]
-    fn tell_probe(&mut self, id: u32, connection: &Connection) {
+    fn emit_probe(&mut self, id: u32, connection: &Connection) {
         let event = Event { socket: id, kind: EventKind::Probe(connection.probe()) };
         let Some(traced) = &mut self.tcp_stack().traced else { return };
         if traced.probed.as_ref() == Some(&event) {
@@ -137,7 +137,7 @@ impl Host {
     /// An interface has changed: the MTU of the way that a connection goes is always that of its interface
     /// (`ipv4_mtu`), so the call that begins knows it.
     #[cold]
-    fn hear_interfaces(&mut self, now: Instant, socket: &mut ConnectionSocket) {
+    fn on_interface_change(&mut self, now: Instant, socket: &mut ConnectionSocket) {
         if self.ports_version.wrapping_sub(socket.routes_seen).cast_signed() > 0 {
             self.route_again(now, &mut socket.connection);
         }

@@ -160,7 +160,7 @@ fn it_finds_the_rate_of_the_path_and_keeps_the_queue_short() {
     let mut path = Path::new(&TcpConfig::default());
     path.run_until(ms(4_000));
     let module = path.module();
-    assert!(module.knows_the_path() && is_near(module.rate, GOODPUT), "{} byte/s", module.rate);
+    assert!(module.path_is_full() && is_near(module.rate, GOODPUT), "{} byte/s", module.rate);
     assert_eq!(path.window().pacing_rate, module.rate);
     assert!(path.hosts[0].port(Port(0)).backlog().packets <= 2, "paced, so nothing waits");
     assert!(path.connection().flight() < path.window().snd_cwnd, "the rate limits");

@@ -97,7 +97,7 @@ impl Host {
     ) -> Result<DatagramRoute, SocketError> {
         let ipv6 = remote.is_ipv6();
         let way = self.route_to(remote.ip());
-        if way == Decision::NoRoute || cookie.dont_route && self.goes_by_gateway(remote.ip()) {
+        if way == Decision::NoRoute || cookie.dont_route && self.uses_gateway(remote.ip()) {
             return Err(SocketError::Unreachable);
         }
         let src = match cookie.source.unwrap_or(self.open_udp(id)?.local.ip()) {

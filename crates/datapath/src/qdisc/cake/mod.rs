@@ -195,14 +195,14 @@ impl Cake {
     }
 
     /// Begins a log of the ACKs that the filter drops, of [`GONE_MAX`](Self::GONE_MAX) at most, which
-    /// [`Cake::gone_acks`] shows.
-    pub fn log_gone_acks(&mut self) {
+    /// [`Cake::filtered_acks`] shows.
+    pub fn log_filtered_acks(&mut self) {
         self.ack_log.get_or_insert_default();
         self.logs_gone_only = true;
     }
 
     /// The judgements that are logged.
-    pub fn gone_acks(&self) -> &[AckJudgement] {
+    pub fn filtered_acks(&self) -> &[AckJudgement] {
         self.ack_log.as_deref().unwrap_or_default()
     }
 

@@ -139,7 +139,7 @@ fn there(host: &Host, interface: u32) -> Result<(), Errno> {
 impl DatagramSocket {
     /// What is told of a datagram that is read. An IPv6 socket tells both families' of what came over IPv4, as far as
     /// there is an IPv4 form.
-    pub(super) fn told_of(&self, host: &Host, datagram: &Datagram) -> Vec<Control> {
+    pub(super) fn control_messages(&self, host: &Host, datagram: &Datagram) -> Vec<Control> {
         let told = &self.settings.told;
         let interface = || host.interface_towards(datagram.from.ip());
         let mut control = Vec::new();

@@ -13,7 +13,7 @@ use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::options::{
     IPV6_MIN_MTU, LINGER_LEN, StoredValue, number_of_length, path_mtu_discovery, pmtu_number,
-    told_linger,
+    reported_linger,
 };
 use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
 use crate::units::{Duration, Instant};
@@ -268,7 +268,7 @@ impl Sockets {
             }
             (SOL_SOCKET, SO_LINGER) => {
                 let (on, seconds) = own.plain.linger;
-                let linger = OptionValue::Linger { on, seconds: told_linger(seconds) };
+                let linger = OptionValue::Linger { on, seconds: reported_linger(seconds) };
                 return Ok(Return::zero_with(Data::Option(linger)));
             }
             (SOL_SOCKET, SO_MEMINFO) => {
@@ -318,7 +318,7 @@ impl Sockets {
             }
             (SOL_IPV6, IPV6_V6ONLY) if socket.ipv6 => own.v6_only.into(),
             (SOL_IPV6 | SOL_TCP, _) if !socket.ipv6 => return Err(Errno::EOPNOTSUPP),
-            _ => own.kept_value(level, name)?,
+            _ => own.stored_value(level, name)?,
         };
         Ok(Return::zero_with(Data::Option(OptionValue::Number(number))))
     }
@@ -326,7 +326,7 @@ impl Sockets {
 
 impl Settings {
     /// One of the options that are kept, or whether something is told of what is read.
-    fn kept_value(&self, level: i32, name: i32) -> Result<i64, Errno> {
+    fn stored_value(&self, level: i32, name: i32) -> Result<i64, Errno> {
         let mut told = self.told;
         if let Some(switch) = told.switch(level, name) {
             return Ok((*switch).into());

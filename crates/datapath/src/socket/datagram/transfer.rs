@@ -19,7 +19,7 @@ use core::task::Poll;
 
 impl DatagramSocket {
     /// For whom a datagram is, and whether so much may be sent at all (`udp_sendmsg`, `udpv6_sendmsg`).
-    fn whom(
+    fn destination(
         &self,
         host: &Host,
         address: Address,
@@ -72,7 +72,7 @@ impl Sockets {
             check_over(corked.remote.is_ipv4(), len, flags)?;
             (corked.remote, corked.cookie)
         } else {
-            let remote = socket.whom(host, message.address, peer, len, flags)?;
+            let remote = socket.destination(host, message.address, peer, len, flags)?;
             let (gso_size, flow_label) = (socket.settings.gso_size, socket.label(message.address));
             (remote, IpcmCookie { flow_label, gso_size, dont_route, ..IpcmCookie::default() })
         };
@@ -170,7 +170,7 @@ impl Sockets {
         if !peeks {
             host.datagram_read(id)?;
         }
-        let control = socket.told_of(host, &datagram);
+        let control = socket.control_messages(host, &datagram);
         let returned = socket.received(&datagram, skipped, control, iov, flags);
         let moved = i32::try_from(returned.value).unwrap_or(i32::MAX);
         socket.settings.move_peek_off(if peeks { moved } else { -moved });

@@ -16,8 +16,8 @@ use crate::tcp::timer::HZ;
 use crate::units::Instant;
 use core::num::{NonZeroU8, NonZeroU32};
 
-fn kept(stream: &Stream, level: i32, name: i32) -> Result<OptionValue, Errno> {
-    super::kept(level, name).ok_or(Errno::ENOPROTOOPT)?;
+fn stored_option(stream: &Stream, level: i32, name: i32) -> Result<OptionValue, Errno> {
+    super::stored(level, name).ok_or(Errno::ENOPROTOOPT)?;
     Ok(OptionValue::Number(stream.options.kept.get(&(level, name)).copied().unwrap_or(0)))
 }
 
@@ -68,20 +68,20 @@ pub(super) fn socket_value(
         SO_LINGER => {
             return Ok(OptionValue::Linger {
                 on: options.linger.is_some(),
-                seconds: told_linger(options.linger_time),
+                seconds: reported_linger(options.linger_time),
             });
         }
         SO_RCVTIMEO => return Ok(OptionValue::Time(options.receive_timeout.unwrap_or_default())),
         SO_SNDTIMEO => return Ok(OptionValue::Time(options.send_timeout.unwrap_or_default())),
         SO_MEMINFO => return Ok(OptionValue::MemInfo(memory(host, stream))),
-        _ => return kept(stream, SOL_SOCKET, name),
+        _ => return stored_option(stream, SOL_SOCKET, name),
     };
     Ok(OptionValue::Number(number))
 }
 
 /// The time of `SO_LINGER` as it is told. One below zero is as long as can be, of whose seconds the lower 32 bits are
 /// told (`MAX_SCHEDULE_TIMEOUT / HZ`).
-pub(in crate::socket) fn told_linger(seconds: u32) -> u32 {
+pub(in crate::socket) fn reported_linger(seconds: u32) -> u32 {
     if seconds > i32::MAX as u32 { (i64::MAX / i64::from(HZ)) as u32 } else { seconds }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn tcp_value(
             let info = tcp.and_then(|tcp| tcp.cc_info(now)).map_or(CcInfo::None, CcInfo::from);
             return Ok(OptionValue::CcInfo(info));
         }
-        _ => return kept(stream, SOL_TCP, name),
+        _ => return stored_option(stream, SOL_TCP, name),
     };
     Ok(OptionValue::Number(number))
 }
@@ -224,7 +224,7 @@ pub(super) fn ip_value(
         IP_RECVERR => config.socket.recverr.into(),
         IP_FREEBIND | IP_TRANSPARENT => stream.options.freebind.into(),
         IP_MTU => path_mtu(now, host, stream)?.into(),
-        _ => return kept(stream, SOL_IP, name),
+        _ => return stored_option(stream, SOL_IP, name),
     };
     Ok(OptionValue::Number(number))
 }
@@ -247,7 +247,7 @@ pub(super) fn ipv6_value(
         IPV6_AUTOFLOWLABEL => config.auto_flow_label().into(),
         IPV6_FREEBIND => stream.options.freebind.into(),
         IPV6_MTU => path_mtu(now, host, stream)?.into(),
-        _ => return kept(stream, SOL_IPV6, name),
+        _ => return stored_option(stream, SOL_IPV6, name),
     };
     Ok(OptionValue::Number(number))
 }

@@ -1,6 +1,6 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{kept, state_of};
+use super::{state_of, stored};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -57,7 +57,7 @@ impl Setter<'_> {
     }
 
     pub(super) fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
-        let value = kept(level, name).ok_or(Errno::ENOPROTOOPT)?.of(value)?;
+        let value = stored(level, name).ok_or(Errno::ENOPROTOOPT)?.of(value)?;
         self.stream.options.kept.insert((level, name), value);
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Setter<'_> {
     }
 
     /// By another TOS or mark there may be another route (`sk_dst_reset`).
-    fn forget_route(&mut self) {
+    fn reset_route(&mut self) {
         let connection = self.stream.connection().and_then(|id| self.host.tcp_connection(id));
         self.stream.options.route_forgotten_at = connection.map(Connection::segs_out);
     }
@@ -94,7 +94,7 @@ impl Setter<'_> {
             SO_PRIORITY => self.configure(|config| config.priority = value as u32),
             SO_MARK => {
                 if self.stream.config.mark != value as u32 {
-                    self.forget_route();
+                    self.reset_route();
                 }
                 self.configure(|config| config.mark = value as u32);
             }
@@ -191,7 +191,7 @@ impl Setter<'_> {
             IP_TOS => {
                 let tos = value as u8 & !3;
                 if self.stream.config.tos != tos {
-                    self.forget_route();
+                    self.reset_route();
                     self.configure(|config| config.set_tos(tos));
                 }
             }

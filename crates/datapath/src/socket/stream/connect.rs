@@ -49,7 +49,7 @@ impl Sockets {
                     stream.phase = Phase::Deferred(remote);
                     return Poll::Ready(Ok(Return::value(0)));
                 }
-                self.begin_connect(
+                self.start_connect(
                     now,
                     host,
                     fd,
@@ -68,7 +68,7 @@ impl Sockets {
 
     /// Sends the SYN. `fast_open`: with a cookie and so much data, or a request for a cookie. Gives
     /// how much data went.
-    pub(in crate::socket) fn begin_connect(
+    pub(in crate::socket) fn start_connect(
         &mut self,
         now: Instant,
         host: &mut Host,
@@ -81,7 +81,7 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        if stream.options.dont_route() && host.goes_by_gateway(remote.ip()) {
+        if stream.options.dont_route() && host.uses_gateway(remote.ip()) {
             return Err(Errno::ENETUNREACH);
         }
         let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());
@@ -130,7 +130,7 @@ impl Sockets {
                 }
                 let error = take_error(host, id).unwrap_or(Errno::ECONNABORTED);
                 // The socket may connect again.
-                stream.start_anew(now, host);
+                stream.reinitialise(now, host);
                 stream.connected = false;
                 host.tcp_close(now, id)?;
                 Poll::Ready(Err(error))
@@ -154,8 +154,8 @@ impl Sockets {
         let stream = self.stream_mut(fd)?;
         let phase = stream.phase;
         stream.disconnects += 1;
-        stream.forget_quickack();
-        stream.start_anew(now, host);
+        stream.clear_quickack();
+        stream.reinitialise(now, host);
         match phase {
             Phase::Connection(id) => {
                 // What nobody has asked for yet stays (`sk_err`).
@@ -217,7 +217,7 @@ impl Sockets {
                             .ok()
                             .flatten()
                             .map_or(Errno::ECONNABORTED, Errno::from);
-                        stream.start_anew(now, host);
+                        stream.reinitialise(now, host);
                         host.tcp_close(now, id)?;
                         return Err(error);
                     }
@@ -227,7 +227,7 @@ impl Sockets {
                 _ => return Err(Errno::EISCONN),
             }
         };
-        let taken = self.begin_connect(now, host, fd, remote, Some(payload))?;
+        let taken = self.start_connect(now, host, fd, remote, Some(payload))?;
         progress.bytes = taken.into();
         Ok(true)
     }

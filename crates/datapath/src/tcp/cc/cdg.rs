@@ -176,7 +176,7 @@ impl Cdg {
     }
 
     /// What is measured from here on is of another window.
-    fn begin_round(&mut self, ack: &Ack) {
+    fn start_round(&mut self, ack: &Ack) {
         self.round_end = ack.snd_nxt;
         self.rtt_prev = self.rtt;
         self.rtt = MinMax::default();
@@ -244,7 +244,7 @@ impl CongestionControl for Cdg {
         }
         if ack.snd_una.after(self.round_end) && self.rtt.is_known() {
             let gradient = if self.rtt_prev.is_known() { self.gradient() } else { 0 };
-            self.begin_round(ack);
+            self.start_round(ack);
             self.last_ack = 0;
             self.samples = 0;
             if gradient > 0 && self.backs_off_now(gradient as u32, window, ack) {
@@ -284,7 +284,7 @@ impl CongestionControl for Cdg {
             CwndEvent::CwndRestart => self.begin(window, ack),
             CwndEvent::CompleteCwr => {
                 self.backs_off = false;
-                self.begin_round(ack);
+                self.start_round(ack);
             }
             CwndEvent::TxStart | CwndEvent::Loss => {}
         }

@@ -87,7 +87,7 @@ impl Dctcp {
     }
 
     /// A new window of observation (`dctcp_reset`).
-    fn observe_anew(&mut self, ack: &Ack) {
+    fn restart_window(&mut self, ack: &Ack) {
         self.next_seq = ack.snd_nxt;
         self.old_delivered = ack.delivered;
         self.old_delivered_ce = ack.delivered_ce;
@@ -125,7 +125,7 @@ impl Dctcp {
 impl CongestionControl for Dctcp {
     fn init(&mut self, _window: &mut Window, ack: &Ack) {
         *self = Self::new(self.params);
-        self.observe_anew(ack);
+        self.restart_window(ack);
     }
 
     /// The window less alpha/2 of it; never below two segments.
@@ -152,7 +152,7 @@ impl CongestionControl for Dctcp {
             let share = (u64::from(marked) << 8) / u64::from(delivered);
             window.marked_round = Some(share.min(u16::MAX.into()) as u16);
         }
-        self.observe_anew(ack);
+        self.restart_window(ack);
     }
 
     /// A fast retransmission is a loss, whatever the marks say.

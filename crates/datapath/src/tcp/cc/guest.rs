@@ -47,7 +47,7 @@ pub enum GuestError {
     /// letters, digits, `-`, `_` and `.`.
     Name(String),
     /// A module of the product, or one registered before, is called so.
-    Taken(String),
+    InUse(String),
 }
 
 impl Guest {
@@ -68,7 +68,7 @@ impl Guest {
             return Err(GuestError::Name(name.to_owned()));
         }
         if Algorithm::by_name(name).is_some() {
-            return Err(GuestError::Taken(name.to_owned()));
+            return Err(GuestError::InUse(name.to_owned()));
         }
         let needs_ecn = make().needs_ecn();
         let make = Box::new(move || Box::new(make()) as BoxedModule);
@@ -121,7 +121,7 @@ impl fmt::Display for GuestError {
                  \"_\" or \".\"",
                 Guest::NAME_MAX
             ),
-            Self::Taken(name) => write!(f, "there is a congestion control \"{name}\" already"),
+            Self::InUse(name) => write!(f, "there is a congestion control \"{name}\" already"),
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         for name in ["", "sixteen-letters.", "two words", "ümlaut"] {
             assert_eq!(Guest::new(name, || Reno), Err(GuestError::Name(name.to_owned())), "{name}");
         }
-        assert_eq!(Guest::new("cubic", || Reno), Err(GuestError::Taken("cubic".to_owned())));
+        assert_eq!(Guest::new("cubic", || Reno), Err(GuestError::InUse("cubic".to_owned())));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const CLAMP: u32 = 65_535;
 const ROOTS: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
 
 impl Hybla {
-    fn learn(&mut self, srtt_us_8: u32) {
+    fn recalc_param(&mut self, srtt_us_8: u32) {
         self.rho_8 = (srtt_us_8 / (RTT0_MS * 1_000)).max(8);
         self.rho = self.rho_8 >> 3;
         self.rho_squared_128 = self.rho_8.wrapping_mul(self.rho_8) << 1;
@@ -44,7 +44,7 @@ impl CongestionControl for Hybla {
     fn init(&mut self, window: &mut Window, ack: &Ack) {
         let srtt = srtt_us_8(ack);
         *self = Self { enabled: true, min_srtt_us_8: srtt, ..Self::default() };
-        self.learn(srtt);
+        self.recalc_param(srtt);
         window.snd_cwnd_clamp = CLAMP;
         window.snd_cwnd = self.rho;
     }
@@ -57,7 +57,7 @@ impl CongestionControl for Hybla {
     fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
         let srtt = srtt_us_8(ack);
         if srtt < self.min_srtt_us_8 {
-            self.learn(srtt);
+            self.recalc_param(srtt);
             self.min_srtt_us_8 = srtt;
         }
         if !window.cwnd_limited() {

@@ -62,7 +62,7 @@ impl Default for Illinois {
 }
 
 impl Illinois {
-    fn begin_round(&mut self, ack: &Ack) {
+    fn start_round(&mut self, ack: &Ack) {
         self.round_end = ack.snd_nxt;
         self.rtt_count = 0;
         self.sum_rtt_us = 0;
@@ -113,14 +113,14 @@ impl Illinois {
             self.alpha = self.alpha_for(average, highest);
             self.beta = Self::beta_for(average, highest);
         }
-        self.begin_round(ack);
+        self.start_round(ack);
     }
 }
 
 impl CongestionControl for Illinois {
     fn init(&mut self, _window: &mut Window, ack: &Ack) {
         *self = Self::default();
-        self.begin_round(ack);
+        self.start_round(ack);
     }
 
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
@@ -165,7 +165,7 @@ impl CongestionControl for Illinois {
             self.beta = BETA_MAX;
             self.low_rounds = 0;
             self.was_above = false;
-            self.begin_round(ack);
+            self.start_round(ack);
         }
     }
 

@@ -37,7 +37,7 @@ impl CcInfo {
 
     /// Whether a request with these `idiag_ext` bits gets the attribute: bit n-1 asks for attribute
     /// n. DCTCP and BBR answer to `INET_DIAG_VEGASINFO` (3) as well, since the field has eight bits.
-    pub const fn is_asked_for(&self, idiag_ext: u8) -> bool {
+    pub const fn is_requested(&self, idiag_ext: u8) -> bool {
         match self {
             Self::Dctcp(_) | Self::Bbr(_) | Self::Vegas(_) => {
                 idiag_ext & (1 << (VEGASINFO - 1)) != 0

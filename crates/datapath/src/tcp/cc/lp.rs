@@ -80,7 +80,7 @@ impl LowPriority {
     }
 
     /// The delay is at 15 % of what the queue has ever brought, or above: the first sample is, too.
-    fn sees_others(&self) -> bool {
+    fn detects_cross_traffic(&self) -> bool {
         let span = self.max_delay.wrapping_sub(self.min_delay);
         let threshold = self.min_delay.wrapping_add(15_u32.wrapping_mul(span) / 100);
         self.delay_8 >> 3 >= threshold
@@ -113,7 +113,7 @@ impl CongestionControl for LowPriority {
         }
         let since = now.wrapping_sub(self.last_drop);
         self.infers = self.last_drop != 0 && since < self.inference;
-        if !self.sees_others() {
+        if !self.detects_cross_traffic() {
             return;
         }
         self.min_delay = self.delay_8 >> 3;

@@ -108,7 +108,7 @@ impl Nv {
     }
 
     /// Measures anew (`tcpnv_reset`).
-    fn measure_anew(&mut self, ack: &Ack) {
+    fn restart_measurement(&mut self, ack: &Ack) {
         self.restarts = false;
         self.calm = 0;
         self.rounds = 0;
@@ -227,7 +227,7 @@ impl Nv {
 impl CongestionControl for Nv {
     fn init(&mut self, _window: &mut Window, ack: &Ack) {
         *self = Self::new(self.params);
-        self.measure_anew(ack);
+        self.restart_measurement(ack);
         self.min_rtt_ends = ack.jiffies.wrapping_add(2 * HZ);
     }
 
@@ -277,7 +277,7 @@ impl CongestionControl for Nv {
 
     fn set_state(&mut self, _window: &mut Window, ack: &Ack, new: CaState) {
         match new {
-            CaState::Open if self.restarts => self.measure_anew(ack),
+            CaState::Open if self.restarts => self.restart_measurement(ack),
             CaState::Open | CaState::Disorder => {}
             CaState::Cwr | CaState::Recovery | CaState::Loss => {
                 self.restarts = true;
@@ -315,7 +315,7 @@ mod tests {
         let mut nv = Nv::new(Params::default());
         let mut window = Window::new(100);
         nv.init(&mut window, &ack_at(0));
-        nv.measure_anew(&ack_at(0));
+        nv.restart_measurement(&ack_at(0));
         (nv.last_rtt, nv.min_rtt) = (10_000, 5_000);
         for n in 0..40 {
             let ack = Ack { snd_una: Seq(n * 1_448), ..ack_at(0) };

@@ -33,7 +33,7 @@ pub struct RateBased {
 }
 
 impl RateBased {
-    fn learn(&mut self, ack: &Ack, sample: &RateSample) {
+    fn update_model(&mut self, ack: &Ack, sample: &RateSample) {
         let Some(delivered) = sample.delivered else { return };
         let rate = u64::from(delivered) * u64::from(ack.mss) * 1_000_000 / sample.interval_us;
         if !sample.is_app_limited || rate > self.rate {
@@ -52,7 +52,7 @@ impl RateBased {
     }
 
     /// Growing no more for three rounds.
-    pub fn knows_the_path(&self) -> bool {
+    pub fn path_is_full(&self) -> bool {
         self.flat_rounds >= 3
     }
 }
@@ -88,11 +88,11 @@ impl CongestionControl for RateBased {
         assert!(ack.delivered_us <= ack.now_us && ack.now_us == ack.now_ns / 1_000);
         assert!(ack.is_paced, "it was asked for before");
         self.samples.push(*sample);
-        self.learn(ack, sample);
+        self.update_model(ack, sample);
         if self.rate == 0 {
             return;
         }
-        let gain = if self.knows_the_path() { 1 } else { 2 };
+        let gain = if self.path_is_full() { 1 } else { 2 };
         window.pacing_rate = (gain * self.rate).min(ack.max_pacing_rate);
         let bdp = self.rate * u64::from(ack.min_rtt_us) / 1_000_000 / u64::from(ack.mss);
         window.snd_cwnd = 2 * bdp as u32 + 6;

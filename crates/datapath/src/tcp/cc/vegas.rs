@@ -67,7 +67,7 @@ impl Vegas {
     }
 
     /// `tcp_vegas_init`, also after idle times.
-    fn begin(&mut self, ack: &Ack) {
+    fn reset(&mut self, ack: &Ack) {
         self.base_rtt = UNKNOWN;
         self.enable(ack);
     }
@@ -113,7 +113,7 @@ impl Vegas {
 
 impl CongestionControl for Vegas {
     fn init(&mut self, _window: &mut Window, ack: &Ack) {
-        self.begin(ack);
+        self.reset(ack);
     }
 
     fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
@@ -159,7 +159,7 @@ impl CongestionControl for Vegas {
 
     fn cwnd_event(&mut self, _window: &mut Window, ack: &Ack, event: CwndEvent) {
         if matches!(event, CwndEvent::CwndRestart | CwndEvent::TxStart) {
-            self.begin(ack);
+            self.reset(ack);
         }
     }
 

@@ -47,7 +47,7 @@ impl Veno {
     }
 
     /// `veno_init`, also after idle times; the number of samples and the queue are not forgotten.
-    fn begin(&mut self) {
+    fn reset(&mut self) {
         self.base_rtt = UNKNOWN;
         self.grows = true;
         self.enable();
@@ -80,7 +80,7 @@ impl Veno {
 
 impl CongestionControl for Veno {
     fn init(&mut self, _window: &mut Window, _ack: &Ack) {
-        self.begin();
+        self.reset();
     }
 
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
@@ -126,7 +126,7 @@ impl CongestionControl for Veno {
 
     fn cwnd_event(&mut self, _window: &mut Window, _ack: &Ack, event: CwndEvent) {
         if matches!(event, CwndEvent::CwndRestart | CwndEvent::TxStart) {
-            self.begin();
+            self.reset();
         }
     }
 

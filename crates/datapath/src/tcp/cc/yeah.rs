@@ -45,7 +45,7 @@ impl Default for Yeah {
 
 impl Yeah {
     /// A round trip is over: how long is the queue?
-    fn judge(&mut self, window: &mut Window, min_rtt: u32, base_rtt: u32) {
+    fn estimate_queue(&mut self, window: &mut Window, min_rtt: u32, base_rtt: u32) {
         let waiting = min_rtt - base_rtt;
         let queue = (u64::from(window.snd_cwnd) * u64::from(waiting) / u64::from(min_rtt)) as u32;
         if queue > ALPHA || waiting > base_rtt / PHY {
@@ -106,7 +106,7 @@ impl CongestionControl for Yeah {
         if let Some((samples, min_rtt, base_rtt)) = self.vegas.end_round(ack)
             && samples > 2
         {
-            self.judge(window, min_rtt, base_rtt);
+            self.estimate_queue(window, min_rtt, base_rtt);
         }
     }
 
@@ -140,10 +140,10 @@ mod tests {
     fn a_long_queue_is_emptied_and_a_short_one_lets_the_window_grow_fast() {
         let mut yeah = Yeah::default();
         let mut window = Window { snd_ssthresh: 2, ..Window::new(400) };
-        yeah.judge(&mut window, 10_000, 9_900);
+        yeah.estimate_queue(&mut window, 10_000, 9_900);
         assert_eq!((window.snd_cwnd, yeah.reno_rounds, yeah.queue), (400, 0, 4));
         // 100 of 400 segments wait, 20 more than are allowed.
-        yeah.judge(&mut window, 10_000, 7_500);
+        yeah.estimate_queue(&mut window, 10_000, 7_500);
         assert_eq!((window.snd_cwnd, yeah.reno_rounds, yeah.reno_window), (300, 1, 150));
     }
 

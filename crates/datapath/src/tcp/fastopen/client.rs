@@ -18,7 +18,7 @@ impl Connection {
     ) -> u32 {
         let cookie = self.cookie_to_send(cx);
         let may_carry = match cookie {
-            CookieCheck::Has(cookie) => {
+            CookieCheck::Known(cookie) => {
                 self.rare().fast_open.option = Some(cookie);
                 true
             }
@@ -59,7 +59,7 @@ impl Connection {
     fn cookie_to_send(&mut self, cx: &mut Cx<'_>) -> CookieCheck {
         let metrics = cx.shared.metrics_of(self);
         let rest_s = self.config.sysctl.tcp_fastopen_blackhole_timeout_sec;
-        if cx.shared.black_hole.must_rest(cx.now_s(), rest_s) {
+        if cx.shared.black_hole.is_paused(cx.now_s(), rest_s) {
             return CookieCheck::Forbidden;
         }
         if cx.shared.black_hole.suspected() {
@@ -73,7 +73,7 @@ impl Connection {
         }
         let experimental = metrics.try_experimental == TryExperimental::Yes;
         match metrics.cookie {
-            Some(cookie) => CookieCheck::Has(cookie),
+            Some(cookie) => CookieCheck::Known(cookie),
             None => CookieCheck::Ask(Cookie::request(experimental)),
         }
     }
@@ -128,7 +128,7 @@ impl Connection {
         }
         let offered = packet.tcp().map_or(0, |tcp| tcp.options.mss);
         let mss = if offered == 0 { self.snd.mss_clamp as u16 } else { offered };
-        cx.shared.metrics_of_mut(self).learn(mss, cookie, syn_lost, try_next);
+        cx.shared.metrics_of_mut(self).store(mss, cookie, syn_lost, try_next);
         if data_left {
             cx.mib.fast_open_active_fail += 1;
             self.resend_syn_data(cx);
@@ -163,7 +163,7 @@ impl Connection {
         let active = state.asked || state.syn_data || state.syn_data_acked;
         let timeouts = self.retransmits;
         if active && state.request.is_none() && (timeouts == 2 || (timeouts < 2 && gives_up)) {
-            cx.shared.black_hole.seen(cx.now_s());
+            cx.shared.black_hole.on_blackhole(cx.now_s());
             cx.mib.fast_open_black_hole += 1;
         }
     }
@@ -178,11 +178,11 @@ impl Connection {
         }
         if self.totals.data_segs_in == 0 {
             if self.rcv.holds_one_fin_out_of_order() {
-                cx.shared.black_hole.seen(cx.now_s());
+                cx.shared.black_hole.on_blackhole(cx.now_s());
                 cx.mib.fast_open_black_hole += 1;
             }
         } else if state.probes_black_hole {
-            cx.shared.black_hole.healed();
+            cx.shared.black_hole.on_success();
         }
     }
 }
@@ -190,7 +190,7 @@ impl Connection {
 /// What goes with the SYN.
 enum CookieCheck {
     /// This cookie, and data.
-    Has(Cookie),
+    Known(Cookie),
     /// Data alone.
     NotNeeded,
     /// A request for a cookie, no data.
@@ -201,7 +201,7 @@ enum CookieCheck {
 
 impl shared::Metrics {
     /// `tcp_fastopen_cache_set`.
-    fn learn(
+    fn store(
         &mut self,
         mss: u16,
         cookie: Option<Cookie>,

@@ -10,7 +10,7 @@ use crate::trace::CaState;
 impl Connection {
     /// What the listener makes of a SYN (`tcp_try_fastopen`): whether the connection opens at
     /// once, and the option of the SYN-ACK.
-    pub(in crate::tcp) fn judge_fast_open(
+    pub(in crate::tcp) fn try_fast_open(
         config: &TcpConfig,
         admission: Admission,
         syn: &Packet,
@@ -49,7 +49,7 @@ impl Connection {
     }
 
     /// Takes the data of a SYN or SYN-ACK, which is in order by itself (`tcp_fastopen_add_skb`).
-    pub(in crate::tcp) fn take_syn_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+    pub(in crate::tcp) fn add_syn_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if seg.len == 0 && !seg.fin() {
             return;
         }

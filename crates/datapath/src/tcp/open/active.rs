@@ -120,7 +120,7 @@ impl Connection {
         let resent = self.fast_open_answered(seg.packet, cx);
         // Data of a SYN-ACK is taken where Fast Open was asked for (`tcp_rcv_fastopen_synack`).
         if self.rare.as_ref().is_some_and(|rare| rare.fast_open.asked || rare.fast_open.syn_data) {
-            self.take_syn_data(seg, cx);
+            self.add_syn_data(seg, cx);
             if seg.len > 0 {
                 // It is counted once more, after nothing (`tcp_fastopen_add_skb`).
                 self.totals.segs_in = seg.segments;

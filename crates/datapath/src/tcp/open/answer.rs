@@ -45,7 +45,7 @@ impl Connection {
         conn.reflect_tos(syn.network.tos());
         let flags =
             TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
-        let (opens, option) = Self::judge_fast_open(&conn.config, admission, syn, cx);
+        let (opens, option) = Self::try_fast_open(&conn.config, admission, syn, cx);
         if option.is_some() {
             conn.rare().fast_open.option = option;
         }
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// The listener's `SO_PRIORITY` was for the SYN-ACK; what it opens begins with none (`sk_clone`).
-    pub(crate) fn forget_priority(&mut self) {
+    pub(crate) fn reset_priority(&mut self) {
         if self.config.priority != 0 {
             self.config_mut().priority = 0;
         }
@@ -149,7 +149,7 @@ impl Connection {
         if seg.len > 0 {
             self.ecn_received(seg);
         }
-        self.take_syn_data(seg, cx);
+        self.add_syn_data(seg, cx);
         self.totals.data_segs_in = if seg.len > 0 { seg.segments } else { 0 };
         self.rcv.wup = self.rcv.nxt;
         self.send_syn_ack(cx);

@@ -49,12 +49,12 @@ impl Connection {
 
     /// The output may go on, but a program holds the socket (`tcp_tsq_workfn`): [`resume_output`](Self::resume_output) is
     /// due when it lets go.
-    pub fn put_off_output(&mut self) {
+    pub fn defer_output(&mut self) {
         self.snd.goes_on_later = true;
     }
 
     /// Whether that has been put off.
-    pub fn has_put_off_output(&self) -> bool {
+    pub fn has_deferred_output(&self) -> bool {
         self.snd.goes_on_later
     }
 

@@ -12,9 +12,9 @@ use crate::units::Instant;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Episode {
     /// It has just begun.
-    Begins,
+    Start,
     /// It has begun with an ACK before this one.
-    GoesOn,
+    Continue,
 }
 
 impl Connection {
@@ -79,7 +79,7 @@ impl Connection {
         if self.is_sack() && !self.is_fack_profile() {
             match self.rec.sacked_out.checked_sub(self.rec.reordering) {
                 Some(passed) => self.mark_below_sacked(passed, cx),
-                None if episode == Episode::Begins => self.mark_head_lost(1, cx),
+                None if episode == Episode::Start => self.mark_head_lost(1, cx),
                 None => {}
             }
             return;

@@ -178,7 +178,7 @@ impl Connection {
             }
         }
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(Episode::GoesOn, cx);
+            self.update_scoreboard(Episode::Continue, cx);
         }
         Rexmit::Lost
     }
@@ -212,7 +212,7 @@ impl Connection {
         }
         self.enter_recovery(*flags, cx);
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(Episode::Begins, cx);
+            self.update_scoreboard(Episode::Start, cx);
         }
         Rexmit::Lost
     }
@@ -327,12 +327,12 @@ impl Connection {
             self.queue.get_mut(id).sacked |= tag::LOST;
         }
         self.totals.lost = self.totals.lost.wrapping_add(pcount);
-        self.tell_of_loss(id, cx);
+        self.notify_loss(id, cx);
         cx.event(self.id, EventKind::MarkLost { seq: skb.seq, end_seq: skb.end_seq, cause });
     }
 
     /// Tells the congestion module of a record that was marked lost.
-    fn tell_of_loss(&mut self, id: SkbId, cx: &Cx<'_>) {
+    fn notify_loss(&mut self, id: SkbId, cx: &Cx<'_>) {
         let skb = self.queue.get(id);
         let (tx_in_flight, prior_lost) = skb.flight();
         let packet = LostPacket {

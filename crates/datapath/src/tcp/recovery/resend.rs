@@ -142,7 +142,7 @@ impl Connection {
         if self.skb_still_in_host_queue(id) {
             return Resent::Waits;
         }
-        self.forget_mtu_probe();
+        self.cancel_mtu_probe();
         self.trim_acked(id);
         let mss = self.current_mss(cx.now);
         let skb = *self.queue.get(id);

@@ -13,9 +13,9 @@ use crate::units::Instant;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum Rto {
     /// Since now: an ACK has brought progress.
-    BeginsAnew,
+    FromNow,
     /// Since the oldest segment was sent.
-    Runs,
+    FromOldest,
 }
 
 impl Connection {
@@ -43,8 +43,8 @@ impl Connection {
             self.config.profile.timeout_init_ms * 1_000
         };
         let rto_delta_us = match rto {
-            Rto::BeginsAnew => i64::from(self.rto) * 1_000,
-            Rto::Runs => self.rto_delta_us(now),
+            Rto::FromNow => i64::from(self.rto) * 1_000,
+            Rto::FromOldest => self.rto_delta_us(now),
         };
         if rto_delta_us > 0 {
             timeout_us = timeout_us.min(u32::try_from(rto_delta_us).unwrap_or(u32::MAX));

@@ -54,7 +54,7 @@ impl Connection {
             if self.retransmitted_too_long(sysctl.tcp_retries1, None, cx.now) {
                 self.suspect_black_hole_of_size(cx.now);
             }
-            self.gives_up_data(cx.now)
+            self.data_timed_out(cx.now)
         };
         self.detect_black_hole(over, cx);
         if over {
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// Data was retransmitted for long enough.
-    fn gives_up_data(&self, now: Instant) -> bool {
+    fn data_timed_out(&self, now: Instant) -> bool {
         let mut retries = self.config.sysctl.tcp_retries2;
         if self.orphan {
             let alive = self.rto < self.rto_max_ms();

@@ -72,7 +72,7 @@ impl Tins {
                     for handle in handles {
                         let found = root.find_mut(handle);
                         if let Some(AnyQdisc::Cake(cake)) = found.map(Sched::qdisc_mut) {
-                            cake.log_gone_acks();
+                            cake.log_filtered_acks();
                         }
                     }
                 });
@@ -151,7 +151,7 @@ impl TinSamples {
 pub fn filtered(plan: &Plan, built: &BuiltWorld) -> Vec<Series> {
     let mut out = Vec::new();
     for (place, &(link, end)) in built.ports.iter().zip(&plan.measure.queues) {
-        let gone = cake(&built.world, place).map(Cake::gone_acks).unwrap_or_default();
+        let gone = cake(&built.world, place).map(Cake::filtered_acks).unwrap_or_default();
         if gone.is_empty() {
             continue;
         }

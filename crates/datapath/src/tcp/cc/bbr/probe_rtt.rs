@@ -34,7 +34,7 @@ impl Bbr {
         if self.mode == Mode::ProbeRtt {
             self.probe_rtt(window, ack);
         }
-        if sample.tells_of_delivery() {
+        if sample.has_delivered() {
             self.idle_restart = false;
         }
     }

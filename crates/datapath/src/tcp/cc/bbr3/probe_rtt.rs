@@ -42,7 +42,7 @@ impl Bbr3 {
         if self.state == State::ProbeRtt {
             self.handle_probe_rtt(window, ack);
         }
-        if rs.tells_of_delivery() {
+        if rs.has_delivered() {
             self.idle_restart = false;
         }
     }

@@ -64,7 +64,7 @@ impl Detector {
     }
 
     /// A round trip is over, of a path that marks: the score moves.
-    pub fn judge(&mut self, ack: &Ack, cwnd: u32) {
+    pub fn update_score(&mut self, ack: &Ack, cwnd: u32) {
         // Twice the square root of the window round trips, in samples: the saw teeth of a classic flow
         // last longer than a round trip.
         let doublings = cwnd.max(1).ilog2();
@@ -106,7 +106,7 @@ mod tests {
             for step in 0..32 {
                 detector.sample(20_000 + depth_us * step / 32);
             }
-            detector.judge(&ack, 32);
+            detector.update_score(&ack, 32);
         }
         detector
     }
@@ -136,7 +136,7 @@ mod tests {
             for _ in 0..32 {
                 detector.sample(20_500);
             }
-            detector.judge(&ack, 32);
+            detector.update_score(&ack, 32);
         }
         assert_eq!(detector.certainty(), 0);
     }

@@ -127,7 +127,7 @@ impl Prague {
         let share = (u64::from(marked.min(all)) << PLACES) / u64::from(all);
         self.alpha = Some(alpha - (alpha >> GAIN_SHIFT) + (share >> GAIN_SHIFT));
         (self.begun, self.begun_us) = (now, ack.now_us);
-        self.queue.judge(ack, cwnd);
+        self.queue.update_score(ack, cwnd);
     }
 
     /// Whether the window was reduced within the latest virtual round trip.
