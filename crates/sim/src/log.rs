@@ -121,7 +121,7 @@ enum EntryKind {
 
 impl Log {
     /// Notes what observers want to see of these `links`; `names` has their global numbers.
-    pub fn ask(&mut self, observers: &Observers, links: usize, names: &GlobalIds) {
+    pub fn note_interest(&mut self, observers: &Observers, links: usize, names: &GlobalIds) {
         let all = observers.iter().map(|(interest, _)| *interest);
         self.interest = all.fold(Interest::NOTHING, Interest::or);
         let wants = |link| {

@@ -254,7 +254,7 @@ impl Partition {
     }
 
     /// Determines whether anybody sees arrivals; that holds until the world has run.
-    pub fn note_who_sees(&mut self) {
+    pub fn update_observed(&mut self) {
         self.hashes_arrivals = self.log.interest.digests;
         self.shows_arrivals =
             self.log.interest.delivered || self.one_machine || self.border.is_some();

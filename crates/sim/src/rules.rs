@@ -183,7 +183,7 @@ impl Rules {
         if self.list.is_empty() {
             return RuleVerdict::Pass;
         }
-        let input = self.look(at, packet);
+        let input = self.count_packet(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;
         for counted in &mut self.list {
@@ -195,7 +195,7 @@ impl Rules {
         decided.map_or(RuleVerdict::Pass, |rule| apply(rule, at, packet))
     }
 
-    fn look(&mut self, at: Instant, packet: &Packet) -> RuleInput {
+    fn count_packet(&mut self, at: Instant, packet: &Packet) -> RuleInput {
         let len = packet.body.len;
         let mut input = RuleInput { at, data: len > 0, ack: false, syn: false, bytes: None };
         if let Transport::Tcp(tcp) = &packet.transport {

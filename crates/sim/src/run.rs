@@ -16,7 +16,7 @@ use std::time;
 impl World {
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        self.begin_run();
+        self.start_run();
         let mut done = self.now();
         while self.run_epoch(&mut done, end) {}
         self.set_now(self.now().max(end));
@@ -39,7 +39,7 @@ impl World {
         self.shares.iter_mut().for_each(|share| share.part.now = now);
     }
 
-    fn begin_run(&mut self) {
+    fn start_run(&mut self) {
         self.shares.iter_mut().for_each(|share| share.part.run += 1);
         if core::mem::take(&mut self.grown) {
             self.whole();
@@ -57,9 +57,9 @@ impl World {
         let unasked = core::mem::take(&mut self.unasked);
         for Shard { part, .. } in &mut self.shares {
             if unasked {
-                part.log.ask(&self.observers, part.links.len(), &part.names);
+                part.log.note_interest(&self.observers, part.links.len(), &part.names);
             }
-            part.note_who_sees();
+            part.update_observed();
         }
     }
 

@@ -126,7 +126,7 @@ impl Schedule {
     }
 
     /// How often the rates have been repeated by `now`, and for how long since then, in ns.
-    fn turn(&self, now: Instant) -> (u64, u64) {
+    fn repetition_at(&self, now: Instant) -> (u64, u64) {
         let nanos = (now - Instant::ZERO).as_nanos();
         (nanos / self.period, nanos % self.period)
     }
@@ -141,14 +141,14 @@ impl Schedule {
     /// The rate for a packet that begins at `now`, if there are rates.
     pub(crate) fn rate_at(&self, now: Instant) -> Option<Rate> {
         let Speed::Rates(steps) = &self.pace else { return None };
-        let (_, nanos) = self.turn(now);
+        let (_, nanos) = self.repetition_at(now);
         let behind = steps.partition_point(|(at, ..)| *at <= nanos);
         Some(steps[behind - 1].1)
     }
 
     /// How many bytes could have left by `now`.
     pub(crate) fn capacity_by(&self, now: Instant) -> Option<u64> {
-        let (turns, nanos) = self.turn(now);
+        let (turns, nanos) = self.repetition_at(now);
         match &self.pace {
             Speed::Constant => None,
             Speed::Rates(steps) => {
@@ -214,7 +214,7 @@ impl ScheduleCursor {
 
     /// Whole turns that nobody used need not be counted through.
     fn skip_to(&mut self, start: Instant) {
-        let (mut turns, mut nanos) = self.schedule.turn(start);
+        let (mut turns, mut nanos) = self.schedule.repetition_at(start);
         if turns > 0 && nanos == 0 {
             // The last opportunity of a period is at the time at which the next one begins.
             (turns, nanos) = (turns - 1, self.schedule.period);

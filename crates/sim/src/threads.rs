@@ -225,7 +225,7 @@ impl ExchangeSide {
         epochs: u64,
         (done, limit): (Instant, Instant),
     ) -> Option<(Instant, Instant)> {
-        let number = self.told(|report| &report.next).min().unwrap_or(NEVER);
+        let number = self.reported(|report| &report.next).min().unwrap_or(NEVER);
         let calendar = &share.part.calendar;
         let begin = calendar.begin(number).max(done);
         let none = number == NEVER || begin >= limit || self.stop.load(Ordering::Relaxed);
@@ -248,7 +248,7 @@ impl ExchangeSide {
     }
 
     /// A value of each thread's report.
-    fn told(&self, what: impl Fn(&Report) -> &AtomicU64) -> impl Iterator<Item = u64> {
+    fn reported(&self, what: impl Fn(&Report) -> &AtomicU64) -> impl Iterator<Item = u64> {
         self.reports.iter().map(move |report| what(report).load(Ordering::Relaxed))
     }
 
@@ -289,9 +289,9 @@ impl Caller<'_> {
             let mut records: Vec<_> = side.records.iter().map(lock).collect();
             Records::show_all(&mut records, self.observers);
         }
-        let epochs = side.told(|report| &report.epochs).max().unwrap_or(0);
-        self.regroup |= self.chooser.count(epochs, side.told(|report| &report.events).sum());
-        self.regroup |= self.chooser.balance.count(side.told(|report| &report.busy_nanos));
+        let epochs = side.reported(|report| &report.epochs).max().unwrap_or(0);
+        self.regroup |= self.chooser.count(epochs, side.reported(|report| &report.events).sum());
+        self.regroup |= self.chooser.balance.count(side.reported(|report| &report.busy_nanos));
         self.regroup
     }
 }
