@@ -10,12 +10,13 @@ use crate::border::{self, fail};
 use crate::flags::Flags;
 use crate::instance::{Instance, ReservedFd};
 use crate::interface::Interface;
+use crate::user::{User, no_instance, with};
 use crate::{decode, encode, transfers};
 use datapath::socket::{Data, EpollEvent, Errno, OptionValue, PollFd, Return, Syscall, number};
 use datapath::units::Duration;
 use libc::{
     c_char, c_int, c_longlong, c_uint, c_ulong, c_void, epoll_event, loff_t, nfds_t, pollfd,
-    size_t, sockaddr, socklen_t, ssize_t, timeval, timezone, useconds_t,
+    size_t, sockaddr, socklen_t, timeval, timezone, useconds_t,
 };
 use std::ffi::CStr;
 
@@ -80,30 +81,6 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
     };
     // SAFETY: by the contract of this function.
     unsafe { table.write_unaligned(filled) };
-}
-
-pub(crate) type User = *mut c_void;
-
-/// Does a call of the instance behind the first argument. It fails where there is none.
-pub(crate) fn with<T: From<i8>>(user: User, name: &str, act: impl FnOnce(&Instance) -> T) -> T {
-    border::guarded(name, || match Instance::numbered(user.addr()) {
-        Some(instance) => act(&instance),
-        None => no_instance(name),
-    })
-}
-
-/// What is said of a call after `free`, or with something else than the table's `userdata`.
-#[cold]
-fn no_instance<T: From<i8>>(name: &str) -> T {
-    eprintln!(
-        "ackwright: {name}(): no such instance: the first argument is the table's userdata, until free()"
-    );
-    fail(Errno::EBADF)
-}
-
-/// What a call that moves bytes returns.
-pub(crate) fn value(done: Result<Return, Errno>) -> ssize_t {
-    done.map_or_else(fail, |done| done.value as ssize_t)
 }
 
 /// What any other call returns.
@@ -481,9 +458,4 @@ unsafe extern "C" fn gettimeofday(user: User, to: *mut timeval, _zone: *mut time
         }
         0
     })
-}
-
-/// A count of elements; a negative one is absurd, and refused as such.
-pub(crate) fn length(count: c_int) -> size_t {
-    usize::try_from(count).unwrap_or(size_t::MAX)
 }

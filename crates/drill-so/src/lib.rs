@@ -32,5 +32,6 @@ mod instance;
 pub mod interface;
 mod interpose;
 mod transfers;
+mod user;
 
 pub use calls::packetdrill_interface_init;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::border::{self, buffer, fail};
-use crate::calls::{User, length, value, with};
+use crate::user::{User, length, value, with};
 use crate::{decode, encode};
 use core::ptr;
 use datapath::socket::{Data, Errno, Iov, Message, Received, Return, Syscall};

@@ -19,7 +19,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use crate::source::{Fault, Kind, Source, plain};
+use crate::fault::Fault;
+use crate::source::{Kind, Source, plain};
 use crate::{decode, explain, graph, series};
 
 /// Parameters of a question.

@@ -12,7 +12,7 @@ use datapath::packet::{Ecn, Packet, Tcp, TcpFlags};
 use pcap::{Interface, Reader, Record};
 use serde_json::{Value as Json, json};
 
-use crate::source::Fault;
+use crate::fault::Fault;
 
 /// A capture that has been read.
 #[derive(Debug, Default)]

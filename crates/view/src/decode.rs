@@ -5,7 +5,7 @@ use datapath::packet::{Ecn, Flaws, LinkHeader, Network, Packet, Tcp, TcpFlags, T
 use serde_json::{Value as Json, json};
 
 use crate::capture::{Capture, Segment};
-use crate::source::Fault;
+use crate::fault::Fault;
 
 /// A header: its name and its fields.
 struct Header {

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::api::{Query, answer};
+use crate::fault::Fault;
 use crate::page;
-use crate::source::{Fault, Source};
+use crate::source::Source;
 
 /// Runs that are exported at most: the first one of each point.
 pub const RUNS_MAX: usize = 8;

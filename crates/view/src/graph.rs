@@ -8,8 +8,8 @@ use datapath::packet::{Ecn, TcpFlags};
 use serde_json::{Value as Json, json};
 
 use crate::capture::{Capture, Segment};
+use crate::fault::Fault;
 use crate::series::PIXELS_MAX;
-use crate::source::Fault;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]

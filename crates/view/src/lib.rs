@@ -18,6 +18,7 @@ pub mod capture;
 pub mod decode;
 pub mod explain;
 pub mod export;
+mod fault;
 pub mod graph;
 pub mod live;
 pub mod page;
@@ -26,5 +27,6 @@ pub mod serve;
 pub mod source;
 
 pub use export::export;
+pub use fault::Fault;
 pub use serve::{BoundServer, serve};
-pub use source::{Fault, Source};
+pub use source::Source;

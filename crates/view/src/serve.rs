@@ -20,8 +20,9 @@ use tokio::net::TcpListener;
 
 use crate::api;
 use crate::decode;
+use crate::fault::Fault;
 use crate::page;
-use crate::source::{Fault, Kind, Source};
+use crate::source::{Kind, Source};
 
 /// A server that is bound to its port, and does not answer yet.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use lab::results::Series;
 use serde_json::{Value as Json, json};
 
 use crate::capture::Capture;
+use crate::fault::Fault;
 
 /// What is looked at.
 #[derive(Debug)]
@@ -32,24 +33,6 @@ pub enum Kind {
     /// The control socket of a running `shape`.
     Live,
 }
-
-/// Why something cannot be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It is not there, or never was.
-    Missing(String),
-    /// It is there, but not what it should be.
-    Broken(String),
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Missing(text) | Self::Broken(text)) = self;
-        f.write_str(text)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// The last few that were asked for.
 #[derive(Debug)]

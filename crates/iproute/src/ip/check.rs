@@ -1,6 +1,5 @@
 //! What the kernel refuses of a route whose words make sense, in its words.
 
-use super::route::{HopWords, RouteWords};
 use super::{Ip, IpError, IpResult};
 use core::net::IpAddr;
 use datapath::fib::{Decision, NextHop, Route, RouteKey, RouteType, Scope, Target};
@@ -11,29 +10,6 @@ pub(super) fn refuse_ecn_bits(tos: u8) -> IpResult<()> {
         return Err(IpError::Answer("Error: Invalid dsfield (tos): ECN bits must be 0."));
     }
     Ok(())
-}
-
-/// [`refuse_ecn_bits`] of a route; IPv6 takes them.
-pub(super) fn refuse_ecn_bits_of_route(said: &RouteWords) -> IpResult<()> {
-    if said.is_v6() { Ok(()) } else { refuse_ecn_bits(said.tos) }
-}
-
-/// `onlink` is about a gateway, and needs to know the link; IPv6 takes it without a gateway, too
-/// (`fib_check_nh`, `fib6_nh_init`).
-pub(super) fn check_flags(said: &RouteWords) -> IpResult<()> {
-    let check = |hop: &HopWords| match (hop.gateway, hop.port) {
-        (Some(_), None) if hop.onlink => {
-            Err(IpError::Answer("Error: Nexthop device required for onlink."))
-        }
-        (None, Some(_)) if hop.onlink && !said.is_v6() => Err(IpError::Answer(
-            "Error: Invalid flags for nexthop - PERVASIVE and ONLINK can not be set.",
-        )),
-        _ => Ok(()),
-    };
-    if said.object.is_some() {
-        return Ok(());
-    }
-    said.hops.iter().chain([&said.single]).try_for_each(check)
 }
 
 impl Ip {

@@ -1,7 +1,6 @@
 //! `ip link`: just enough to give a configuration its interfaces.
 
 use super::names::{self, Devices, LOOPBACK, invalid};
-use super::statistics::operstate;
 use super::{Ip, IpResult, Options, json, verb};
 use crate::words::{Result, Word, Words};
 use datapath::fib::FibError;
@@ -148,3 +147,8 @@ fn check_name(name: Word<'_>) -> Result<()> {
 
 /// `IFNAMSIZ` without the zero at the end, bytes.
 const LONGEST_NAME: usize = 15;
+
+/// `operstate` of an interface.
+pub(super) fn operstate(up: bool, carrier: bool) -> &'static str {
+    if up && carrier { "UP" } else { "DOWN" }
+}

@@ -1,9 +1,9 @@
 //! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
 
-use super::check::{check_flags, refuse_ecn_bits_of_route};
+use super::check::refuse_ecn_bits;
 use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
-use super::{Ip, IpResult, Options, verb};
+use super::{Ip, IpError, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::net::IpAddr;
 use datapath::fib::{
@@ -247,9 +247,9 @@ impl Ip {
         match hops.iter().find(|hop| !self.fib.link(hop.hop.port).up) {
             None => Ok(()),
             Some(hop) if v6 || hop.hop.gateway.is_some() => {
-                Err(super::IpError::Answer("Error: Nexthop device is not up."))
+                Err(IpError::Answer("Error: Nexthop device is not up."))
             }
-            Some(_) => Err(super::IpError::Answer("Error: Device for nexthop is not up.")),
+            Some(_) => Err(IpError::Answer("Error: Device for nexthop is not up.")),
         }
     }
 
@@ -269,7 +269,7 @@ impl Ip {
         let single = said.single.gateway.is_some() || said.single.port.is_some();
         if let Some(id) = said.object {
             if single || !said.hops.is_empty() {
-                return Err(super::IpError::Answer(
+                return Err(IpError::Answer(
                     "Error: Nexthop specification and nexthop id are mutually exclusive.",
                 ));
             }
@@ -279,7 +279,7 @@ impl Ip {
             // `dev lo` is how IPv6 prints such a route.
             let loopback = said.single.gateway.is_none() && said.single.port == Some(LOOPBACK);
             if (single && !loopback) || !said.hops.is_empty() {
-                return Err(super::IpError::Answer(
+                return Err(IpError::Answer(
                     "Error: Gateway, device and multipath can not be specified for this route type.",
                 ));
             }
@@ -289,7 +289,7 @@ impl Ip {
             let v6 = said.is_v6();
             // `ip6_route_multipath_add`
             if v6 && said.hops.iter().any(|hop| hop.gateway.is_none()) {
-                return Err(super::IpError::Answer(
+                return Err(IpError::Answer(
                     "Error: Device only routes can not be added for IPv6 using the multipath API.",
                 ));
             }
@@ -297,7 +297,7 @@ impl Ip {
             return Ok(Target::Hops(hops?));
         }
         if !single {
-            return Err(super::IpError::Answer("RTNETLINK answers: No such device"));
+            return Err(IpError::Answer("RTNETLINK answers: No such device"));
         }
         Ok(Target::Hops(vec![self.hop(&HopWords { weight: 1, ..said.single })?]))
     }
@@ -310,7 +310,7 @@ impl Ip {
             (Some(_), Some(port)) if said.onlink => port,
             (Some(gateway), port) => self.reach(gateway, port)?,
             (None, None) => {
-                return Err(super::IpError::Answer("RTNETLINK answers: No such device"));
+                return Err(IpError::Answer("RTNETLINK answers: No such device"));
             }
         };
         let hop = Hop { port, gateway: said.gateway };
@@ -327,7 +327,7 @@ impl Ip {
         match self.fib.lookup(&key) {
             Decision::Forward(Hop { port, gateway: None }) => Ok(port),
             Decision::Local => self.reach_own(&key),
-            _ => Err(super::IpError::Answer("Error: Nexthop has invalid gateway.")),
+            _ => Err(IpError::Answer("Error: Nexthop has invalid gateway.")),
         }
     }
 
@@ -335,11 +335,11 @@ impl Ip {
     /// it (`RTN_LOCAL` in `fib_check_nh_v4_gw`), IPv6 does not (`ip6_validate_gw`).
     fn reach_own(&self, key: &RouteKey) -> IpResult<u16> {
         if key.dst.is_ipv6() {
-            return Err(super::IpError::Answer("Error: Gateway can not be a local address."));
+            return Err(IpError::Answer("Error: Gateway can not be a local address."));
         }
         let owner = self.devices.owners(key.dst).find(|owner| *owner != LOOPBACK);
         let owner = owner.filter(|owner| key.oif.is_none_or(|port| port == *owner));
-        owner.ok_or(super::IpError::Answer("Error: Nexthop has invalid gateway."))
+        owner.ok_or(IpError::Answer("Error: Nexthop has invalid gateway."))
     }
 
     /// What `ip route del` is to remove.
@@ -434,4 +434,27 @@ pub(super) fn read_weight(word: Word<'_>) -> Result<u16> {
 pub(super) fn read_tos(word: Word<'_>) -> Result<u8> {
     let digits = word.text.trim_start_matches("0x");
     u8::from_str_radix(digits, 16).map_err(|_| invalid(word, "\"tos\" value is invalid", None))
+}
+
+/// [`refuse_ecn_bits`] of a route; IPv6 takes them.
+fn refuse_ecn_bits_of_route(said: &RouteWords) -> IpResult<()> {
+    if said.is_v6() { Ok(()) } else { refuse_ecn_bits(said.tos) }
+}
+
+/// `onlink` is about a gateway, and needs to know the link; IPv6 takes it without a gateway, too
+/// (`fib_check_nh`, `fib6_nh_init`).
+fn check_flags(said: &RouteWords) -> IpResult<()> {
+    let check = |hop: &HopWords| match (hop.gateway, hop.port) {
+        (Some(_), None) if hop.onlink => {
+            Err(IpError::Answer("Error: Nexthop device required for onlink."))
+        }
+        (None, Some(_)) if hop.onlink && !said.is_v6() => Err(IpError::Answer(
+            "Error: Invalid flags for nexthop - PERVASIVE and ONLINK can not be set.",
+        )),
+        _ => Ok(()),
+    };
+    if said.object.is_some() {
+        return Ok(());
+    }
+    said.hops.iter().chain([&said.single]).try_for_each(check)
 }

@@ -1,6 +1,7 @@
 //! `ip -s link`: interfaces with what has passed them.
 
 use super::json::{Object, list};
+use super::link::operstate;
 use super::neigh::show_mac;
 use super::{Devices, address};
 use core::fmt::Write as _;
@@ -103,11 +104,6 @@ fn flags(link: &LinkStatistics) -> Vec<&'static str> {
         flags.push("LOWER_UP");
     }
     flags
-}
-
-/// `operstate` of an interface.
-pub(super) fn operstate(up: bool, carrier: bool) -> &'static str {
-    if up && carrier { "UP" } else { "DOWN" }
 }
 
 fn object_of(link: &LinkStatistics, statistics: bool) -> Object {

@@ -1,7 +1,7 @@
 //! `codel [ limit PACKETS ] [ target TIME ] [ interval TIME ] [ [no]ecn ] [ ce_threshold TIME ]`
 //! and the like words of `fq_codel`.
 
-use super::show::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map};
 use crate::units::{number, show_size, show_time, size, time};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::codel::{CeSelector, Codel, CodelConfig, CodelParams, CodelTime};

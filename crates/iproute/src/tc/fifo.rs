@@ -1,6 +1,6 @@
 //! `pfifo`, `bfifo`, `pfifo_head_drop`: `[ limit NUMBER ]`.
 
-use super::show::{QdiscText, map};
+use super::qdisc_text::{QdiscText, map};
 use crate::units::{show_size, size};
 use crate::words::{Result, Words};
 use datapath::qdisc::fifo::{Fifo, FifoKind};

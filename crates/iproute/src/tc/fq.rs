@@ -3,7 +3,7 @@
 //! [ low_rate_threshold RATE ] [ ce_threshold TIME ] [ timer_slack TIME ] [ horizon TIME ]
 //! [ horizon_cap | horizon_drop ]` (tc-fq(8)).
 
-use super::show::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map};
 use crate::units::{number, rate, show_rate, show_time, time, time64};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::fq::{Fq, FqConfig};

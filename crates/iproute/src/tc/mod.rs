@@ -15,6 +15,7 @@ mod guest;
 mod netem;
 mod police;
 mod prio;
+mod qdisc_text;
 mod red;
 mod show;
 mod tbf;

@@ -1,7 +1,7 @@
 //! `police rate RATE burst BYTES[/BYTES] [ mtu BYTES[/BYTES] ] [ peakrate RATE ]
 //! [ overhead BYTES ] [ linklayer TYPE ] [ conform-exceed EXCEED[/CONFORM] | EXCEED ]`.
 
-use super::show::Push;
+use super::qdisc_text::Push;
 use super::tbf::link_layer;
 use crate::units::{
     decimal, rate, show_rate, show_size, size_and_cell, transmit_size, transmit_time,

@@ -1,6 +1,6 @@
 //! `prio [ bands NUMBER ] [ priomap P1 ... P16 ]`.
 
-use super::show::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map};
 use crate::units::decimal;
 use crate::words::{Result, Words};
 use datapath::qdisc::prio::PrioConfig;

@@ -1,7 +1,7 @@
 //! `red limit BYTES [ min BYTES ] [ max BYTES ] avpkt BYTES [ burst PACKETS ] [ probability P ]
 //! [ bandwidth RATE ] [ ecn ] [ harddrop ] [ nodrop ] [ adaptive ]`, and what tc computes from it.
 
-use super::show::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map};
 use crate::units::{leading_number, number, rate, show_size, size, transmit_ticks};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::red::{Red, RedConfig};

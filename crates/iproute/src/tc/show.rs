@@ -1,7 +1,7 @@
 //! `tc [-s] [-j] qdisc show`: a tree of qdiscs as text and as JSON, as iproute2 6.1 prints them.
 
+use super::qdisc_text::{Push, QdiscText, map};
 use super::{cake, codel, fifo, fq, netem, prio, red, tbf};
-use core::fmt;
 use datapath::qdisc::cake::Cake;
 use datapath::qdisc::{AnyQdisc, Guest, Handle, Qdisc, Sched};
 use datapath::units::Instant;
@@ -19,31 +19,6 @@ pub struct ShowFlags {
 impl ShowFlags {
     /// As with `-s`.
     pub const STATISTICS: Self = Self { statistics: true, details: false };
-}
-
-/// The output of one qdisc that depends on its kind.
-#[derive(Debug, Default)]
-pub(super) struct QdiscText {
-    /// The options in the first line; with a space at the end where tc prints one.
-    pub options: String,
-    /// The `options` object.
-    pub options_json: Map<String, Value>,
-    /// The kind's own statistics: whole lines.
-    pub stats: String,
-    /// The same in JSON.
-    pub stats_json: Map<String, Value>,
-}
-
-/// Appends formatted text: a string takes all.
-pub(super) trait Push {
-    /// Appends `text`.
-    fn push_fmt(&mut self, text: fmt::Arguments<'_>);
-}
-
-impl Push for String {
-    fn push_fmt(&mut self, text: fmt::Arguments<'_>) {
-        fmt::Write::write_fmt(self, text).expect("a string takes all");
-    }
 }
 
 /// The qdiscs of a device as `tc -s qdisc show` prints them at `now`; with `device` named, as
@@ -210,11 +185,6 @@ fn shown_cake(cake: &Cake) -> QdiscText {
         stats: cake::stats_text(&stats),
         stats_json: cake::stats_json(&stats),
     }
-}
-
-/// A JSON object from pairs.
-pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 #[cfg(test)]

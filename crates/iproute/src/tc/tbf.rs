@@ -1,7 +1,7 @@
 //! `tbf rate RATE burst BYTES[/BYTES] ( limit BYTES | latency TIME ) [ mtu BYTES[/BYTES] ]
 //! [ peakrate RATE ] [ overhead BYTES ] [ mpu BYTES ] [ linklayer TYPE ]`.
 
-use super::show::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map};
 use crate::units::{
     decimal, rate, show_rate, show_size, show_time, shown_micros, size, size_and_cell, time,
     transmit_size,

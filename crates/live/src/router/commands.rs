@@ -1,66 +1,16 @@
 //! Commands at run time: the words of `ip`, `tc` and `sysctl`, and what is asked of the program itself.
 
 use super::plan::{is_neigh, of_ip};
+use super::sysctl::{is_own_sysctl, set_sysctl};
 use super::{Phase, Router};
 use crate::commands::CommandError;
 use crate::open::Fault;
 use crate::sys;
-use datapath::units::{Duration, Instant};
+use datapath::units::Instant;
 use iproute::ip::neigh::{self, NeighCommand};
 use iproute::ip::statistics::{self, LinkStatistics};
 use iproute::ip::{Ip, IpError};
 use iproute::words::Words;
-
-/// Names that are settings of the neighbour layer, of ICMP or of fragments.
-pub(super) fn is_own_sysctl(name: &str) -> bool {
-    let begins = |with: &str| name.starts_with(with);
-    begins("net.ipv4.neigh.default.")
-        || begins("net.ipv6.neigh.default.")
-        || begins("net.ipv4.icmp_")
-        || begins("net.ipv6.icmp.")
-        || datapath::host::Host::IP_SYSCTLS.contains(&name)
-}
-
-/// Whether such a setting is there and can have the value.
-pub(super) fn check_sysctl(name: &str, value: &str) -> Result<(), String> {
-    let mut host = datapath::host::Host::new();
-    host.set_icmp_limits(datapath::host::IcmpLimits::default(), datapath::rng::Rng::stream(0, 0));
-    let table = datapath::neighbour::Neighbours::new(
-        datapath::neighbour::Settings::default(),
-        datapath::rng::Rng::stream(0, 0),
-    );
-    host.enable_neighbours(table, false);
-    set_sysctl(&mut host, Instant::ZERO, name, value)
-}
-
-fn set_sysctl(
-    host: &mut datapath::host::Host,
-    now: Instant,
-    name: &str,
-    value: &str,
-) -> Result<(), String> {
-    if datapath::host::Host::IP_SYSCTLS.contains(&name) {
-        return host.set_ip_sysctl(name, value).map_err(|error| format!("{name}: {error:?}"));
-    }
-    let number: u32 =
-        value.parse().map_err(|_| format!("{name}: \"{value}\" is no number from 0 on"))?;
-    let unknown = || Err(format!("cannot stat \"{name}\""));
-    if name.contains(".neigh.") {
-        let set = host.change_neighbours(now, |table| table.settings_mut().set(name, number));
-        return if set == Some(true) { Ok(()) } else { unknown() };
-    }
-    let Some(limits) = host.icmp_limits_mut() else { return unknown() };
-    let millis = Duration::from_millis(number.into());
-    match name {
-        "net.ipv4.icmp_msgs_per_sec" => limits.msgs_per_sec = number,
-        "net.ipv4.icmp_msgs_burst" => limits.msgs_burst = number,
-        "net.ipv4.icmp_ratelimit" => limits.ratelimit = millis,
-        "net.ipv4.icmp_ratemask" => limits.ratemask = number,
-        "net.ipv6.icmp.ratelimit" => limits.ratelimit_v6 = millis,
-        _ => return unknown(),
-    }
-    Ok(())
-}
 
 impl Router {
     /// Answers a client of the control socket.

@@ -17,6 +17,7 @@ mod follow;
 mod plan;
 mod queues;
 mod report;
+mod sysctl;
 mod turn;
 
 pub use plan::Plan;

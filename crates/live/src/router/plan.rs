@@ -1,6 +1,7 @@
 //! A file of lines in the words of `ip`, `tc` and `sysctl`, read as a whole: what is wrong in any line is
 //! said before anything is changed.
 
+use super::sysctl::{check_sysctl, is_own_sysctl};
 use crate::commands::CommandError;
 use iproute::ip::neigh::{self, NeighCommand, SetVerb};
 use iproute::ip::{Ip, IpError};
@@ -85,8 +86,8 @@ impl Plan {
                         message: "NAME=VALUE is expected".to_owned(),
                     })?;
                     let name = name.replace('/', ".");
-                    if super::commands::is_own_sysctl(&name) {
-                        super::commands::check_sysctl(&name, value)
+                    if is_own_sysctl(&name) {
+                        check_sysctl(&name, value)
                             .map_err(|message| CommandError { column: word.column, message })?;
                         self.sysctls.push((name, value.to_owned()));
                     } else {

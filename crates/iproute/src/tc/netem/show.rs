@@ -1,6 +1,6 @@
 //! netem as tc shows it.
 
-use super::super::show::{Push, QdiscText, map};
+use super::super::qdisc_text::{Push, QdiscText, map};
 use crate::units::{show_percent, show_rate, show_time};
 use datapath::qdisc::netem::{Chance, Correlated, FourState, Loss, NetemConfig};
 use datapath::units::Duration;
