@@ -3,7 +3,8 @@
 use crate::ast::{OptionSpec, Outer};
 use crate::encap;
 use crate::wire::Offsets;
-use datapath::packet::options::{AccEcnCounters, RawOption, TcpOption, kind};
+use datapath::packet::option_kind as kind;
+use datapath::packet::options::{AccEcnCounters, RawOption, TcpOption};
 use datapath::packet::{Network, Packet, TcpFlags, Transport};
 
 /// A packet that a host sent.

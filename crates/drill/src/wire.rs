@@ -5,7 +5,8 @@ use crate::ast::{
 };
 use crate::encap;
 use core::net::{IpAddr, SocketAddr};
-use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
+use datapath::packet::option_kind as kind;
+use datapath::packet::options::FAST_OPEN_MAGIC;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, Memory, Network, Packet, Tcp, TcpFlags,

@@ -6,64 +6,21 @@
 
 use super::Host;
 use super::payloads::Payloads;
-use super::port::HostPort;
+use super::rx_ring::RxRing;
 use crate::node::{Port, Rx};
 use crate::packet::{GRO_MAX_SIZE, Memory, Packet, gro_ends, gro_merge};
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 
 /// Connections whose segments are held at most (`GRO_HASH_BUCKETS` × `MAX_GRO_SKBS`).
 const MAX_HELD: usize = 64;
-/// How long after the arrivals of a moment an interrupt is served at the earliest.
-const INTERRUPT_AFTER: Duration = Duration::from_nanos(1);
-
-/// Packets that wait for the next interrupt of a port.
-#[derive(Debug)]
-pub(super) struct RxRing {
-    /// The first of these hold waiting packets; the others are unused.
-    places: Vec<Packet>,
-    waiting: usize,
-    /// When it comes; `FAR_FUTURE` if nothing waits.
-    due: Instant,
-    /// Segments that others may join, kept for their memory.
-    held: Vec<Packet>,
-}
-
-impl HostPort {
-    /// Puts the packet in `place` into the ring; gives the time of the interrupt if this is the first.
-    fn wait_for_interrupt(&mut self, now: Instant, place: &mut Packet) -> Option<Instant> {
-        let delay = Duration::from_micros(u64::from(self.config.rx_usecs)).max(INTERRUPT_AFTER);
-        let ring = self.rx.get_or_insert_with(|| {
-            let due = Instant::FAR_FUTURE;
-            Box::new(RxRing { places: Vec::new(), waiting: 0, due, held: Vec::new() })
-        });
-        if ring.waiting == ring.places.len() {
-            ring.places.push(Packet::default());
-        }
-        place.move_to(&mut ring.places[ring.waiting]);
-        ring.waiting += 1;
-        (ring.due == Instant::FAR_FUTURE).then(|| {
-            ring.due = now + delay;
-            ring.due
-        })
-    }
-
-    /// When the next interrupt comes; `FAR_FUTURE` if nothing waits.
-    pub(super) fn interrupt_at(&self) -> Instant {
-        self.rx.as_ref().map_or(Instant::FAR_FUTURE, |ring| ring.due)
-    }
-
-    /// Packets that wait for an interrupt.
-    pub fn rx_waiting(&self) -> usize {
-        self.rx.as_ref().map_or(0, |ring| ring.waiting)
-    }
-}
-
 impl Host {
     /// The packet in `place` has arrived on a port that merges.
     #[inline(never)]
     pub(super) fn gro_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
-        let ring = &mut self.ports[usize::from(port.0)];
-        if let Some(due) = ring.wait_for_interrupt(now, place) {
+        let host_port = &mut self.ports[usize::from(port.0)];
+        let rx_usecs = host_port.config.rx_usecs;
+        let ring = host_port.rx.get_or_insert_default();
+        if let Some(due) = ring.push(now, rx_usecs, place) {
             self.port_timers.arm(u32::from(port.0), due);
         }
     }

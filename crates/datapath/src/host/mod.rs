@@ -29,6 +29,7 @@ mod prefetch;
 mod reassembly;
 mod room;
 mod route_cache;
+mod rx_ring;
 mod snmp;
 mod socket;
 mod tcp;

@@ -1,7 +1,7 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
-use super::gro::RxRing;
 use super::room::{Charge, TxRing};
+use super::rx_ring::RxRing;
 use crate::packet::{LinkHeader, MacAddr, Memory, Meta, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
@@ -125,6 +125,16 @@ impl Cutting {
 }
 
 impl HostPort {
+    /// When the next interrupt comes; `FAR_FUTURE` if nothing waits.
+    pub(super) fn interrupt_at(&self) -> Instant {
+        self.rx.as_ref().map_or(Instant::FAR_FUTURE, |ring| ring.due)
+    }
+
+    /// Packets that wait for an interrupt.
+    pub fn rx_waiting(&self) -> usize {
+        self.rx.as_ref().map_or(0, |ring| ring.waiting)
+    }
+
     pub(super) fn new(config: PortConfig) -> Self {
         let qdisc = Fifo::new(FifoKind::Packets(config.queue_limit)).into();
         Self {

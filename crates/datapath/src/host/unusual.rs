@@ -6,7 +6,8 @@ use super::reassembly::{FragmentOutcome, FragmentResult, Reassembly};
 use crate::packet::{EtherType, Flaws, Network, Packet, Piece, Transport, protocol};
 use crate::reason::Reason;
 use crate::tcp::config::SysctlError;
-use crate::tcp::sysctl::{POSITIVE, SECONDS, number_within};
+use crate::tcp::config::ranges::{POSITIVE, SECONDS};
+use crate::tcp::sysctl::number_within;
 use crate::units::Instant;
 
 /// The largest payload of an IPv6 packet.

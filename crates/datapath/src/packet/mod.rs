@@ -25,6 +25,7 @@ mod gso;
 pub mod icmp;
 mod link;
 mod network;
+pub mod option_kind;
 pub mod options;
 mod parse;
 mod piece;

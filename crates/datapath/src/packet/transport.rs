@@ -1,6 +1,6 @@
 //! Transport headers in canonical form: TCP with the options that the fast path reads, UDP, ICMP.
 
-use super::options::kind;
+use super::option_kind as kind;
 use crate::packet::seq::Seq;
 use core::ops::{BitOr, BitOrAssign};
 

@@ -12,7 +12,8 @@
 
 use super::Connection;
 use super::input::Segment;
-use crate::packet::options::{MAX_OPTION_SPACE, kind};
+use crate::packet::option_kind as kind;
+use crate::packet::options::MAX_OPTION_SPACE;
 use crate::packet::{AccEcnOption, Ecn, TcpFlags, TcpOptions};
 
 /// Bits of `tcpi_accecn_fail_mode`: what is known to be broken.

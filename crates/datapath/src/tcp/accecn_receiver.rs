@@ -15,7 +15,7 @@
 use super::accecn::{CE_PACKETS_INIT, ECT_BYTES_INIT, ace_flags, fail, option_sysctl, seen};
 use super::input::Segment;
 use super::{Connection, State};
-use crate::packet::options::kind;
+use crate::packet::option_kind as kind;
 use crate::packet::seq::Seq;
 use crate::packet::{AccEcnOption, Ecn, TcpFlags};
 use crate::units::Instant;

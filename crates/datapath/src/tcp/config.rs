@@ -1,6 +1,7 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
+pub(crate) mod ranges;
 mod socket_options;
 mod sysctls;
 

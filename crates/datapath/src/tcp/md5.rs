@@ -2,7 +2,8 @@
 //! ends know (`tcp_md5_hash_skb`). A payload that is only a length is zeroes.
 
 use super::{Connection, Cx};
-use crate::packet::options::{MAX_OPTION_SPACE, RawOptions, TcpOption, kind};
+use crate::packet::option_kind as kind;
+use crate::packet::options::{MAX_OPTION_SPACE, RawOptions, TcpOption};
 use crate::packet::{Body, Network, Packet, Tcp};
 use core::net::IpAddr;
 

@@ -1,27 +1,10 @@
 //! Sysctls as text: what the files under `/proc/sys/net/ipv4` take (`proc_dointvec_minmax` and its
 //! kin), and what they refuse with `EINVAL`.
 
+use super::config::ranges::INT_MAX;
 use super::config::{Sysctl, SysctlError};
 use super::fastopen::Keys;
-use super::timer::HZ;
 use core::ops::RangeInclusive;
-
-/// The largest `int`.
-pub(super) const INT_MAX: i64 = i32::MAX as i64;
-/// `proc_dointvec`.
-pub(super) const INT: RangeInclusive<i64> = i32::MIN as i64..=INT_MAX;
-/// `proc_dointvec_minmax` from zero.
-pub(crate) const POSITIVE: RangeInclusive<i64> = 0..=INT_MAX;
-/// `proc_dou8vec_minmax` without limits of its own.
-pub(super) const BYTE: RangeInclusive<i64> = 0..=255;
-/// `proc_dou8vec_minmax` of 0 and 1.
-pub(super) const SWITCH: RangeInclusive<i64> = 0..=1;
-/// `proc_dointvec_jiffies`: s, as long as they fit an `int` of ticks.
-pub(crate) const SECONDS: RangeInclusive<i64> = -(INT_MAX / HZ as i64)..=INT_MAX / HZ as i64;
-/// `proc_douintvec`.
-pub(super) const UNSIGNED: RangeInclusive<i64> = 0..=u32::MAX as i64;
-/// `proc_doulongvec_minmax`. What is beyond 32 bits is kept as their maximum: four seconds in ns.
-pub(super) const LONG: RangeInclusive<i64> = 0..=i64::MAX;
 
 impl Sysctl {
     /// Those that lie elsewhere than in `net.ipv4`: folder and name.

@@ -22,7 +22,7 @@ use super::apps::{self, FlowEnds};
 use super::changes::Changes;
 use super::outside::ExternalEnd;
 use super::queue_watch::QueueWatch;
-use super::routes;
+use super::routes::{self, LinkEnds};
 use super::workload::{self, Workload};
 use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 
@@ -62,9 +62,6 @@ impl WatchedPort {
         world.watcher(world.link_of(self.node, self.port)).expect("it is watched")
     }
 }
-
-/// A node's port, per end of a wire.
-pub type LinkEnds = [(NodeId, Port); 2];
 
 impl BuiltWorld {
     /// True if every flow ends by itself and has ended.

@@ -11,8 +11,8 @@ use iproute::ip::{Devices, Ip, IpError};
 use sim::link::NodeId;
 use sim::world::World;
 
-use super::build::LinkEnds;
 use super::reroute::Reroute;
+use super::routes::LinkEnds;
 use crate::plan::{self, NodePlan, Plan};
 
 /// Changes still to come, and the state of wires.

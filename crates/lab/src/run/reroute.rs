@@ -8,8 +8,8 @@ use sim::link::NodeId;
 use sim::world::World;
 use std::collections::BTreeMap;
 
-use super::build::LinkEnds;
 use super::routes;
+use super::routes::LinkEnds;
 use crate::plan::{Plan, ShortestPaths};
 
 /// What is needed to compute the paths again.

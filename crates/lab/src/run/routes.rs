@@ -10,8 +10,10 @@ use datapath::units::Instant;
 use sim::link::NodeId;
 use sim::topology::Topology;
 
-use super::build::LinkEnds;
 use crate::plan::{LinkPlan, Plan, Role, ShortestPaths, Weights};
+
+/// A node's port, per end of a wire.
+pub type LinkEnds = [(NodeId, Port); 2];
 
 /// The routes that the plan found: one per destination, or per switch that has hosts where tables are
 /// shared. A node with one link has a route to all by it anyway.

@@ -2,8 +2,19 @@
 //! patches it (`cake_change`: every value that is not named stays).
 
 use super::cobalt::Roots;
-use super::overhead::Framing;
 use crate::units::{Duration, Rate};
+
+/// Cell framing of the link (`CAKE_ATM_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Framing {
+    /// Lengths as they are.
+    #[default]
+    None,
+    /// ATM cells: 53 bytes carry 48.
+    Atm,
+    /// PTM (VDSL2) 64b/65b encoding.
+    Ptm,
+}
 
 /// How packets are sorted into tins (`CAKE_DIFFSERV_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]

@@ -35,10 +35,10 @@ mod tins;
 
 pub use ack_filter::{AckRule, pure_ack};
 pub use cobalt::Roots;
-pub use config::{AckFilter, Config, FlowMode, Patch, TinMode};
+pub use config::{AckFilter, Config, FlowMode, Framing, Patch, TinMode};
 pub use conntrack::Conntrack;
 pub use draws::Draws;
-pub use overhead::{Framing, Sizes, on_link};
+pub use overhead::{Sizes, on_link};
 pub use stats::{CakeStats, FlowStats, TinStats};
 
 use super::prio::Filter;

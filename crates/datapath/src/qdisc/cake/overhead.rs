@@ -8,21 +8,9 @@
 //!   + overhead, at least mpu, then ATM: 53 for every started 48; PTM: one more for every 64
 //! ```
 
-use super::config::Config;
+use super::config::{Config, Framing};
 use super::ewma;
 use crate::packet::Packet;
-
-/// Cell framing of the link (`CAKE_ATM_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
-pub enum Framing {
-    /// Lengths as they are.
-    #[default]
-    None,
-    /// ATM cells: 53 bytes carry 48.
-    Atm,
-    /// PTM (VDSL2) 64b/65b encoding.
-    Ptm,
-}
 
 /// The sizes seen, before and after compensation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What the ACK filter sees of a packet: the TCP header behind IPv4, IPv6, or IPv6 in IPv4.
 
-use crate::packet::options::{RawOptions, kind};
+use crate::packet::option_kind as kind;
+use crate::packet::options::RawOptions;
 use crate::packet::seq::Seq;
 use crate::packet::{Network, Packet, SackBlock, TcpOptions, Transport};
 use core::net::IpAddr;

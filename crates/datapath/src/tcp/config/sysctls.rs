@@ -1,8 +1,8 @@
 //! The `net.ipv4.tcp_*` sysctls and their kin: names, defaults, and what Linux takes as their values. How they are read and
 //! written as text: [`crate::tcp::sysctl`].
 
+use super::ranges::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::tcp::fastopen::Keys;
-use crate::tcp::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use core::ops::RangeInclusive;
 
 macro_rules! sysctls {

@@ -1,6 +1,7 @@
 //! Cookies of Fast Open, and the keys that make them.
 
-use crate::packet::options::{FAST_OPEN_MAGIC, kind};
+use crate::packet::option_kind as kind;
+use crate::packet::options::FAST_OPEN_MAGIC;
 use core::hash::Hasher as _;
 use core::net::IpAddr;
 use siphasher::sip::SipHasher24;

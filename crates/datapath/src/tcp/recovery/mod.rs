@@ -24,6 +24,7 @@ mod resend;
 mod sack_fast_path;
 mod scoreboard;
 mod shift;
+mod tagged;
 mod tlp;
 mod undo;
 

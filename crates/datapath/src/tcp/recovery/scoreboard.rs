@@ -1,10 +1,11 @@
 //! The scoreboard: reading SACK blocks into tags (`tcp_sacktag_write_queue`, RFC 2018, RFC 2883).
 
 use super::super::ack_in::AckEvent;
-use super::super::skb::{Skb, SkbId, tag};
+use super::super::skb::{SkbId, tag};
 use super::super::{Connection, Cx};
 use super::CaState;
 use super::shift::Shift;
+use super::tagged::{BlockKind, Tagged};
 use super::undo::SeenBy;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
@@ -401,43 +402,6 @@ impl Connection {
             return sacked & !(tag::LOST | tag::RETRANS);
         }
         sacked & !tag::LOST
-    }
-}
-
-/// What a block of the SACK option tells of (`dup_sack`).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum BlockKind {
-    /// Data that waits beyond a hole.
-    Sack,
-    /// Data that came twice (RFC 2883).
-    Dsack,
-}
-
-impl BlockKind {
-    fn dsack_if(is_dsack: bool) -> Self {
-        if is_dsack { Self::Dsack } else { Self::Sack }
-    }
-}
-
-/// A record, or the front of one, that is being tagged.
-#[derive(Clone, Copy)]
-pub(super) struct Tagged {
-    pub seq: Seq,
-    pub end_seq: Seq,
-    pub pcount: u32,
-    pub sacked: u8,
-    pub sent_us: u64,
-}
-
-impl Tagged {
-    fn whole(skb: &Skb) -> Self {
-        Self {
-            seq: skb.seq,
-            end_seq: skb.end_seq,
-            pcount: skb.pcount.into(),
-            sacked: skb.sacked,
-            sent_us: skb.sent_us(),
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::super::ack_in::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
-use super::scoreboard::{BlockKind, Tagged};
+use super::tagged::{BlockKind, Tagged};
 use crate::packet::{SackBlock, TcpFlags};
 
 /// What became of a record that a SACK block touches.
