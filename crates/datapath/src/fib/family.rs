@@ -22,7 +22,7 @@ pub struct Family<K> {
     policy: Option<Box<PolicyRouting>>,
 }
 
-/// What few nodes have: rules of their own, and many tables.
+/// State that few nodes need: rules of their own, and many tables.
 #[derive(Clone, Debug)]
 struct PolicyRouting {
     rules: Cow<'static, [Rule]>,
@@ -30,10 +30,10 @@ struct PolicyRouting {
     by_id: BTreeMap<TableId, u32>,
 }
 
-/// So many tables are searched one by one.
+/// Up to this number, tables are searched linearly.
 const FEW: usize = 8;
 
-/// A route that answers a look-up.
+/// The route found by a look-up.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundRoute<'a> {
     /// The table it lies in.
@@ -48,27 +48,27 @@ pub struct FoundRoute<'a> {
     pub info: &'a Info,
 }
 
-/// What is asked for.
+/// What a look-up is to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Where the route leads, which is found quicker.
+    /// Where the route leads, which is faster.
     Path,
     /// The length of its prefix as well.
     Prefix,
 }
 
-/// What the rules and tables say before a next hop is chosen.
+/// The result of rules and tables, before a next hop is chosen.
 #[derive(Clone, Copy, Debug)]
 pub enum LookupResult<'a> {
     /// A route.
     Route(FoundRoute<'a>),
     /// A rule or a route refuses.
     Refuse(RouteType),
-    /// Nothing fits.
+    /// No route matches.
     Nothing,
 }
 
-/// How a rule is carried out, found out when rules or tables change.
+/// A rule prepared for look-ups; updated when rules or tables change.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Index of the rule.
@@ -170,12 +170,12 @@ impl<K: Address> Family<K> {
 
     /// A table is used for the first time: rules that name it lead somewhere from now on.
     fn add_table(&mut self, id: TableId) -> u32 {
-        // Hosts have two, and there may be many hosts.
+        // Most hosts have two tables, and there may be many hosts.
         reserve_one(&mut self.tables, 1);
         let index = self.tables.len() as u32;
         self.tables.push(Table::new(id));
         if self.tables.len() > FEW {
-            // Those that have come before their number was too large are still to be listed.
+            // Tables that existed before the limit was reached are not in the index yet.
             let listed = self.policy_mut().by_id.len();
             let new: Vec<TableId> = self.tables[listed..].iter().map(|table| table.id).collect();
             self.policy_mut().by_id.extend(new.into_iter().zip(listed as u32..));
@@ -202,8 +202,8 @@ impl<K: Address> Family<K> {
     }
 
     /// `fib_rules_lookup()`: the first rule that leads somewhere. With
-    /// [`Query::Prefix`] the answer knows the length of its prefix. `suppressed` is asked about what rules
-    /// find that may ignore it.
+    /// [`Query::Prefix`] the answer knows the length of its prefix. `suppressed` decides whether a rule ignores
+    /// the route that it found.
     #[inline]
     pub fn resolve<'a>(
         &'a self,
@@ -237,7 +237,7 @@ impl<K: Address> Family<K> {
                     }
                 }
                 Action::Goto(priority) => {
-                    // A target that does not exist is passed over (`[unresolved]`).
+                    // A `goto` whose target does not exist is skipped (`[unresolved]`).
                     let target = rules.partition_point(|rule| rule.priority < priority);
                     let exists = rules.get(target).is_some_and(|it| it.priority == priority);
                     if exists && target > step.rule as usize {
@@ -324,13 +324,13 @@ impl<K: Address> Table<K> {
     }
 }
 
-/// What the routes of a prefix say.
+/// The result of the routes of a prefix.
 enum PrefixResult<'a> {
     Verdict(LookupResult<'a>),
-    /// None of them serves: the next shorter prefix is asked.
+    /// None is usable: the next shorter prefix is tried.
     Nothing,
-    /// An IPv4 object has no next hop that serves. Neither other routes of the prefix are asked then nor those
-    /// of shorter prefixes that begin at the same address, as they lie in one leaf of the kernel's trie
+    /// An IPv4 object has no usable next hop. Then neither other routes of the prefix are tried nor those
+    /// of shorter prefixes that begin at the same address, because they lie in one leaf of the kernel's trie
     /// (`goto miss` in `fib_table_lookup`).
     Miss,
 }
@@ -344,7 +344,7 @@ pub fn first_path(paths: &[Path], port: Option<u16>) -> Option<&Path> {
 mod tests {
     use super::*;
 
-    /// All steps found out anew.
+    /// Recomputes all steps.
     fn steps(family: &Family<u32>) -> Vec<(u32, bool, Option<u32>)> {
         let step = |(at, rule): (usize, &Rule)| {
             let place = |id: TableId| family.tables.iter().position(|table| table.id == id);

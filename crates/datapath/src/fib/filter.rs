@@ -1,4 +1,4 @@
-//! Which route `ip route del` means.
+//! Selects the route for `ip route del`.
 
 use super::info::Info;
 use super::key::Hop;
@@ -7,8 +7,8 @@ use super::route::{Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
 use super::table::Alias;
 use core::net::IpAddr;
 
-/// What `ip route del` was told: the route must have this prefix, TOS and table, and everything
-/// that is `Some`. IPv6 looks at metric, protocol and target only (`ip6_route_del`).
+/// The arguments of `ip route del`: the route must have this prefix, TOS and table, and everything
+/// that is `Some`. IPv6 compares metric, protocol and target only (`ip6_route_del`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteFilter {
     /// Destination.
@@ -82,8 +82,8 @@ impl RouteFilter {
     }
 }
 
-/// A next hop fits a route that has it among others, and an object whose first next hop it is; none fits
-/// a route that refuses.
+/// A next hop matches a route that contains it, and an object whose first next hop it is; none matches
+/// an unreachable or prohibited route.
 fn matches_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
     let Target::Hops(wanted) = wanted else { return wanted == there };
     let fits = |there: &Hop| wanted.iter().any(|wanted| matches_hop(&wanted.hop, there));

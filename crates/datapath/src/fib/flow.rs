@@ -1,4 +1,4 @@
-//! What a multipath hash may look at: the fields of a packet, of the packet inside it, and of the
+//! The input of multipath hashes: the fields of a packet, of the packet inside it, and of the
 //! packet that an ICMP error quotes.
 
 use super::RouteKey;
@@ -41,7 +41,7 @@ pub struct HashInput {
 }
 
 impl From<&RouteKey> for HashInput {
-    /// The flow of an `ip route get` question. For IPv4 the kernel makes up a packet to ask with,
+    /// The flow of an `ip route get` query. For IPv4 the kernel fabricates a packet,
     /// for IPv6 it does not.
     fn from(key: &RouteKey) -> Self {
         let has_ports = !matches!(key.protocol, ICMP | ICMPV6);

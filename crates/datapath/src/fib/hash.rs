@@ -58,9 +58,9 @@ impl HashFields {
     pub const SRC_PORT: u32 = 1 << 4;
     /// Outer destination port.
     pub const DST_PORT: u32 = 1 << 5;
-    /// How far left the inner fields lie of the outer ones.
+    /// Shift of the inner fields relative to the outer ones.
     const INNER_SHIFT: u32 = 6;
-    /// All bits that mean something.
+    /// All defined bits.
     const ALL: u32 = 0xfff;
     /// Addresses and protocol of the outer header.
     pub const DEFAULT: Self = Self(Self::SRC_IP | Self::DST_IP | Self::IP_PROTO);

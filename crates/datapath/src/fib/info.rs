@@ -16,9 +16,9 @@ use rustc_hash::FxHasher;
 pub struct Shared {
     /// Of an IPv6 route.
     pub v6: bool,
-    /// How far.
+    /// The scope.
     pub scope: Scope,
-    /// Who says so.
+    /// The protocol (who added the route).
     pub protocol: Protocol,
     /// Preferred source.
     pub prefsrc: Option<IpAddr>,
@@ -27,17 +27,17 @@ pub struct Shared {
 /// What is configured of few routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Rare {
-    /// Which next hop of several.
+    /// The multipath algorithm.
     algorithm: Algorithm,
     /// The next-hop object that it leads to, if it has no next hops of its own.
     object: Option<u32>,
     /// Features of the destination.
     features: Features,
-    /// What TCP heeds of the route.
+    /// Settings for TCP (metrics).
     metrics: RouteMetrics,
 }
 
-/// The shared part of a route, with the state of its next hops. What is configured of them stands there
+/// The shared part of a route, with the state of its next hops. Their configuration is stored there
 /// and nowhere else: a router may have very many routes, and there may be very many hosts with four.
 #[derive(Clone, Debug)]
 pub struct Info {
@@ -56,11 +56,11 @@ const _: () = assert!(size_of::<Option<Info>>() == 64);
 #[derive(Clone, Debug, Default)]
 pub struct Infos {
     slots: Vec<Option<Info>>,
-    /// What many need, or some that were taken out.
+    /// State for many infos, or for freed ones.
     many: Option<Box<InfoIndex>>,
 }
 
-/// What many infos need.
+/// State for many infos.
 #[derive(Clone, Debug, Default)]
 struct InfoIndex {
     free: Vec<u32>,
@@ -68,7 +68,7 @@ struct InfoIndex {
     by_config: HashTable<u32>,
 }
 
-/// Up to so many infos take no more room than they need, and are found without an index: hosts have about four, and there may be many
+/// Up to this number, infos are stored without spare room and without an index: hosts have about four, and there may be many
 /// hosts.
 const FEW: usize = 8;
 
@@ -127,7 +127,7 @@ impl Info {
         self.paths.paths().iter().map(Path::configured)
     }
 
-    /// Which next hop of several.
+    /// The multipath algorithm.
     #[inline]
     pub fn algorithm(&self) -> Algorithm {
         self.rare.as_ref().map_or(Algorithm::System, |rare| rare.algorithm)

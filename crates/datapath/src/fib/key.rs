@@ -1,8 +1,8 @@
-//! The question to the FIB and its answer.
+//! The key of a route look-up and its result.
 
 use core::net::IpAddr;
 
-/// What a route look-up is asked (`struct flowi4` / `flowi6`).
+/// The key of a route look-up (`struct flowi4` / `flowi6`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouteKey {
     /// Source address.
@@ -29,7 +29,7 @@ pub struct RouteKey {
 }
 
 impl RouteKey {
-    /// The question where `dst` lies, with nothing else known.
+    /// A key with only a destination.
     pub fn to(dst: IpAddr) -> Self {
         let src = if dst.is_ipv4() {
             IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED)
@@ -50,8 +50,8 @@ impl RouteKey {
         }
     }
 
-    /// The interface that the packet has to leave by. IPv6 demands `oif` only as long as the source
-    /// is open, and for destinations that mean something else on each link
+    /// The interface that the packet has to leave by. In IPv6 `oif` is binding only as long as the source
+    /// is unspecified, and for destinations whose meaning depends on the link
     /// (`RT6_LOOKUP_F_IFACE`, `ip6_route_output_flags_noref`).
     #[inline]
     pub fn demanded_port(&self) -> Option<u16> {
@@ -68,20 +68,20 @@ impl RouteKey {
     }
 }
 
-/// The answer of a look-up.
+/// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send it out there.
     Forward(Hop),
     /// It is for this node.
     Local,
-    /// `blackhole`: drop without a word.
+    /// `blackhole`: drop silently.
     Blackhole,
-    /// A route is `unreachable`: drop and say that the host is.
+    /// An `unreachable` route: drop, with a host unreachable error.
     Unreachable,
-    /// `prohibit`: drop and say so.
+    /// `prohibit`: drop, with an error.
     Prohibit,
-    /// No route matches, or a rule is `unreachable`: the network is.
+    /// No route matches, or an `unreachable` rule: drop, with a network unreachable error.
     NoRoute,
 }
 

@@ -1,4 +1,4 @@
-//! What takes next hops in and out of service: interfaces, neighbours, next-hop objects.
+//! Events that take next hops in and out of service: interfaces, neighbours, next-hop objects.
 
 use super::Fib;
 use super::error::FibError;
@@ -17,9 +17,9 @@ impl Fib {
         self.links.get(usize::from(port)).copied().unwrap_or_default()
     }
 
-    /// Changes the state of an interface; every route over it is cut anew at once. Where it loses its
-    /// carrier while it is up, next-hop objects over it are deleted, as the kernel does whatever its sysctls
-    /// say: nothing but `ip nexthop` brings them back.
+    /// Changes the state of an interface; the regions of all routes over it are recomputed at once. If it loses its
+    /// carrier while it is up, next-hop objects over it are deleted, as in the kernel whatever its sysctls: only
+    /// `ip nexthop` adds them again.
     pub fn set_link(&mut self, now: Instant, port: u16, link: LinkState) {
         if self.links.len() <= usize::from(port) {
             let mut links = core::mem::take(&mut self.links).into_vec();
@@ -49,7 +49,7 @@ impl Fib {
         self.add_object_of(now, id, config, None)
     }
 
-    /// The same, where a family was said: IPv6 routes use no object of IPv4 ([`Object::v6`]).
+    /// The same with a family: IPv6 routes use no object of IPv4 ([`Object::v6`]).
     ///
     /// [`Object::v6`]: super::nexthop::Object::v6
     pub fn add_object_of(
@@ -133,7 +133,7 @@ impl Fib {
         self.objects.wake_at()
     }
 
-    /// Tells whether a next router answers (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
+    /// Sets whether a gateway is reachable (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
     pub fn set_neighbour(&mut self, hop: Hop, reachable: bool) {
         let told = self.told.get_or_insert_default();
         let mut known = core::mem::take(&mut told.unreachable).into_vec();
@@ -148,15 +148,15 @@ impl Fib {
     }
 }
 
-/// Gives a path of an object the state of its interface. None lies over one without a carrier in the kernel;
-/// here one that was kept while the interface was down waits for both.
+/// Gives a path of an object the state of its interface. In the kernel none exists over an interface without carrier;
+/// here one that was kept while the interface was down needs the interface up and a carrier.
 fn apply_link_of_object(links: &[LinkState], path: &mut Path) {
     apply_link(links, matches!(path.hop.gateway, Some(IpAddr::V6(_))), path);
     path.usable = !path.dead && !path.linkdown;
 }
 
-/// Gives a path the state of its interface. Whether a missing carrier counts is for the family of the
-/// route to say, whichever its gateway is of (`ip_ignore_linkdown`, `ip6_ignore_linkdown`).
+/// Gives a path the state of its interface. Whether a missing carrier counts depends on the family of the
+/// route, not of its gateway (`ip_ignore_linkdown`, `ip6_ignore_linkdown`).
 pub(super) fn apply_link(links: &[LinkState], v6: bool, path: &mut Path) {
     let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
     path.dead = !link.up;

@@ -1,4 +1,4 @@
-//! From a question to a next hop: rules, table, prefix, route in service, one of its next hops.
+//! From a key to a next hop: rules, table, prefix, usable route, one of its next hops.
 
 use super::family::{FoundRoute, LookupResult, Query, first_path};
 use super::flow::HashInput;
@@ -15,18 +15,18 @@ use super::{Fib, Hashed};
 use crate::units::Instant;
 use core::net::IpAddr;
 
-/// Keys that are looked up together; more than a processor has misses in the air.
+/// Keys that are looked up together; more than the cache misses that a processor can have outstanding.
 const TOGETHER: usize = 32;
 
-/// Where nothing but the destination [decides](Fib::decides_by_destination) about the route, what is left to
-/// choose for each packet.
+/// If only the destination [decides](Fib::decides_by_destination) about the route: what remains to be
+/// chosen for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Nothing.
     None,
     /// One of the route's own next hops.
     Among(Candidates),
-    /// What a next-hop object says, which keeps account of being asked.
+    /// A next-hop object, which records each use.
     Object,
 }
 
@@ -46,7 +46,7 @@ impl Candidates {
     }
 }
 
-/// How an answer comes about.
+/// How a result was found.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
     /// The rule that led to the table.
@@ -82,7 +82,7 @@ impl Fib {
         }
     }
 
-    /// Brings what the look-up of `key` will read close to the processor.
+    /// Prefetches the memory that the look-up of `key` will read.
     #[inline]
     fn touch(&self, key: &RouteKey) {
         if let IpAddr::V4(dst) = key.dst {
@@ -159,7 +159,7 @@ impl Fib {
         }
     }
 
-    /// The route that answers, as configured (`RTM_F_FIB_MATCH`, `ip route get fibmatch`).
+    /// The route found, as configured (`RTM_F_FIB_MATCH`, `ip route get fibmatch`).
     pub fn matching(&self, key: &RouteKey) -> Option<Route> {
         let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return None };
         let prefix = Prefix::containing(key.dst, found.prefix_len)?;
@@ -196,8 +196,8 @@ impl Fib {
             || rule.suppress_group.is_some_and(is_of)
     }
 
-    /// The interface that a route stands for before the choice is made: IPv4's first one, whether or not it
-    /// serves; of IPv6, which has chosen by then, that of the next hop.
+    /// The interface that represents a route before a next hop is chosen: in IPv4 the first one, usable or
+    /// not; in IPv6, which has chosen by then, that of the next hop.
     fn device(&self, key: &RouteKey, info: &Info) -> Option<u16> {
         let paths = self.paths(info);
         if info.shared.v6 && paths.len() > 1 {
@@ -310,8 +310,8 @@ impl Fib {
         paths.by_hash(self.hash(&flow())).filter(there).or(first)
     }
 
-    /// Today's choice (`fib_select_multipath`). IPv4 alone heeds neighbour state here, and sends what is
-    /// made here by next hops that would have given it the source that it has, if there are any.
+    /// The choice of current kernels (`fib_select_multipath`). Only IPv4 considers neighbour state here, and prefers, for
+    /// locally generated packets, next hops whose preferred source is the packet's source, if there are any.
     fn by_policy<'a>(
         &self,
         key: &RouteKey,
@@ -342,8 +342,8 @@ impl Fib {
         flow: impl FnOnce() -> HashInput,
     ) -> Option<&'a Path> {
         let (port, paths) = (key.demanded_port(), object.paths().paths());
-        // IPv6 asks whether the group has the interface, and then chooses as if it had not. IPv4 chooses
-        // among several only, and so does not use the bucket of a group of one (`fib_select_path`).
+        // IPv6 checks whether the group contains the interface, and then chooses without regard to it. IPv4 chooses
+        // only among several next hops, and so does not use the bucket of a group of one (`fib_select_path`).
         let at_once = port.is_some() || paths.len() == 1;
         if object.members().is_empty() || at_once && key.dst.is_ipv4() {
             return first_path(paths, port);
@@ -383,8 +383,8 @@ impl Fib {
         found.info.shared.prefsrc.or_else(choose)
     }
 
-    /// IPv6 routes over a next-hop group ask the group's first member in service for the source,
-    /// whichever one the packet takes (`nexthop_mpath_select` with 0 in `nexthop_fib6_nh`).
+    /// IPv6 routes over a next-hop group take the source from the group's first usable member,
+    /// whichever member the packet uses (`nexthop_mpath_select` with 0 in `nexthop_fib6_nh`).
     fn source_hop(&self, key: &RouteKey, info: &Info) -> Option<Hop> {
         let object = self.object(info.object()?);
         if key.dst.is_ipv4() || object.members().is_empty() {
@@ -405,8 +405,8 @@ impl Fib {
         info.object().map_or(&info.paths, |id| self.object(id).paths()).paths()
     }
 
-    /// Why the look-up of this key, asked as [`Fib::lookup`] asks, has its answer; `None` where no
-    /// route answers.
+    /// Explains the result of [`Fib::lookup`] for this key; `None` if no
+    /// route was found.
     pub fn explain(&self, key: &RouteKey) -> Option<Explanation<'_>> {
         let LookupResult::Route(found) = self.resolve(key, Query::Prefix) else { return None };
         let route = found.info.route(

@@ -52,8 +52,8 @@ use table::{Address, Table};
 /// Bits of the TOS byte that routes and rules look at (`INET_DSCP_LEGACY_TOS_MASK`).
 pub const TOS_MASK: u8 = 0x1c;
 
-/// Routes of both families, rules, and the state of the interfaces that they use. A clone goes its
-/// own way: what happens to it, and what it is asked, changes nothing in the original.
+/// Routes of both families, rules, and the state of the interfaces that they use. A clone is
+/// independent: changes and look-ups of it do not affect the original.
 ///
 /// ```
 /// use datapath::fib::{Decision, Fib, Prefix, Route, RouteKey};
@@ -74,11 +74,11 @@ pub struct Fib {
     settings: Settings,
     /// By port; ports beyond the end are up.
     links: Box<[LinkState]>,
-    /// What few nodes were told of.
+    /// State that few nodes have.
     told: Option<Box<LocalFacts>>,
 }
 
-/// What is known besides routes, of few nodes: most have one address, and hear nothing of neighbours.
+/// State besides routes that few nodes have: most have one address, and no information about neighbours.
 #[derive(Clone, Debug, Default)]
 struct LocalFacts {
     /// Next routers known to be unreachable, sorted.
@@ -112,7 +112,7 @@ impl Fib {
         &self.settings
     }
 
-    /// Sets the sysctls; they hold from the next look-up on.
+    /// Sets the sysctls; they apply from the next look-up on.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }
@@ -140,7 +140,7 @@ impl Fib {
 
     fn few_routes_of(&self, wanted: impl Fn(&Info) -> bool) -> Vec<Route> {
         let infos: Vec<(u32, u32)> = self.infos.users_where(wanted).collect();
-        // What is shared knows how many share it: with the last of them the search ends.
+        // Infos count their routes: the search ends with the last one.
         let count = infos.iter().map(|(_, users)| *users as usize).sum();
         let is_wanted = |index| infos.binary_search_by_key(&index, |(index, _)| *index).is_ok();
         self.routes_of(&is_wanted).take(count).collect()

@@ -1,8 +1,8 @@
-//! Which of several next hops: hash-threshold (RFC 2992) and its rivals.
+//! The choice among several next hops: hash-threshold (RFC 2992) and its alternatives.
 //!
-//! The 31-bit hash space is cut into regions in the order of the next hops; each hop has the
-//! region that ends at its *inclusive* upper bound. A hop out of service has the bound −1, which
-//! no hash is below, and the regions of the others are cut anew.
+//! The 31-bit hash space is divided into regions in the order of the next hops; the region of each ends
+//! at its *inclusive* upper bound. A hop out of service has the bound −1, which is below every
+//! hash, and the regions of the others are recomputed.
 
 use super::Hop;
 use super::route::NextHop;
@@ -18,18 +18,18 @@ pub struct Path {
     pub weight: u16,
     /// Largest 31-bit hash that falls to this hop; −1 = none.
     pub bound: i32,
-    /// `onlink` was said.
+    /// `onlink` was given.
     pub onlink: bool,
     /// `RTNH_F_DEAD`: the device is down.
     pub dead: bool,
     /// `RTNH_F_LINKDOWN`: the device has no carrier.
     pub linkdown: bool,
-    /// In service: neither dead nor without carrier where that counts.
+    /// Usable: neither dead nor, where that counts, without carrier.
     pub usable: bool,
 }
 
-/// The next hops of one route or group. There may be very many with a single one, which needs nothing
-/// beside it.
+/// The next hops of one route or group. Most have a single one, which needs no further
+/// state.
 #[derive(Clone, Debug, Default)]
 pub struct PathSet(Paths);
 
@@ -104,7 +104,7 @@ impl Paths {
         }
     }
 
-    /// Cuts the regions (`fib_rebalance()`): bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
+    /// Computes the regions (`fib_rebalance()`): bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
     /// Gives the sum of the weights of usable paths.
     fn rebalance(&mut self) -> u32 {
         let paths = self.all_mut();
@@ -204,13 +204,13 @@ impl PathSet {
         }
     }
 
-    /// Sets the state of every path anew and cuts the regions.
+    /// Updates the state of every path and recomputes the regions.
     pub fn update(&mut self, state: impl FnMut(&mut Path)) {
         self.0.all_mut().iter_mut().for_each(state);
         self.balance();
     }
 
-    /// Cuts the regions, and notes how several share.
+    /// Recomputes the regions, and the sharing state of several paths.
     fn balance(&mut self) {
         let total = self.0.rebalance();
         if let Paths::Several(paths, Some(shares)) = &mut self.0 {
@@ -221,7 +221,7 @@ impl PathSet {
         }
     }
 
-    /// `fib_select_multipath()`: the first path whose region the hash does not lie beyond.
+    /// `fib_select_multipath()`: the first path whose upper bound is not below the hash.
     #[inline]
     pub fn by_hash(&self, hash: u32) -> Option<&Path> {
         let hash31 = (hash >> 1) as i32;
@@ -229,7 +229,7 @@ impl PathSet {
     }
 
     /// The same with `fib_multipath_use_neigh`: a path whose next router is known to be
-    /// unreachable is passed over and its share goes to the next good one, from the last round
+    /// unreachable is skipped, and its share goes to the next reachable one, from the last one
     /// to the first.
     pub fn by_hash_among(&self, hash: u32, good: impl Fn(&Path) -> bool) -> Option<&Path> {
         let hash31 = (hash >> 1) as i32;

@@ -1,5 +1,5 @@
-//! The closed choice of qdiscs, and a qdisc as it is attached: with its handle, and with the
-//! packet that its parent has looked at.
+//! The closed enum of qdiscs, and an attached qdisc: with its handle, and with the
+//! packet that its parent has peeked at.
 
 use super::cake::Cake;
 use super::codel::Codel;
@@ -46,7 +46,7 @@ pub enum AnyQdisc {
     Guest(Box<Guest>),
 }
 
-/// Calls the same method of whichever qdisc it is.
+/// Calls the same method on any kind of qdisc.
 macro_rules! each {
     ($any:expr, $qdisc:ident => $call:expr) => {
         match $any {
@@ -65,7 +65,7 @@ macro_rules! each {
     };
 }
 
-/// The pattern of those without classes: a new kind is either here or has an arm of its own.
+/// The pattern of kinds without classes: a new kind is listed here or has an arm of its own.
 macro_rules! classless {
     () => {
         AnyQdisc::Fifo(_)
@@ -181,8 +181,8 @@ impl Sched {
 
     /// The packet that the next `dequeue` gives, without taking it.
     ///
-    /// A FIFO just looks; a qdisc that decides at dequeue takes the packet out and keeps it
-    /// (`qdisc_peek_dequeued`), so its decision falls now and not when the parent has tokens.
+    /// A FIFO just returns its head. A qdisc that decides at dequeue takes the packet out and keeps it
+    /// (`qdisc_peek_dequeued`), so it decides now and not when the parent has tokens.
     pub fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
         match &mut self.qdisc {
             AnyQdisc::Fifo(fifo) => return fifo.peek(),
@@ -204,8 +204,8 @@ impl Sched {
         if self.holds { self.held.as_deref() } else { None }
     }
 
-    /// Whether a packet may go straight to a device that has room, because nothing waits and the
-    /// qdisc does not mind (`TCQ_F_CAN_BYPASS`).
+    /// Whether a packet may bypass the qdisc if the device has room: nothing is queued, and the
+    /// qdisc permits it (`TCQ_F_CAN_BYPASS`).
     #[inline]
     pub fn may_bypass(&self) -> bool {
         match &self.qdisc {
@@ -241,7 +241,7 @@ impl Sched {
         }
     }
 
-    /// An empty FIFO: asking it for a packet would change nothing.
+    /// An empty FIFO, for which a dequeue would change nothing.
     #[inline]
     pub fn rests(&self) -> bool {
         match &self.qdisc {
@@ -265,7 +265,7 @@ impl Sched {
         self.fq().is_some_and(Fq::paces)
     }
 
-    /// Tells each fq how fast a socket that is no connection may send at most, in byte/s; `u64::MAX`: as fast as any.
+    /// Sets the maximum rate of a datagram socket in each fq, in byte/s; `u64::MAX`: no limit.
     #[cold]
     pub(crate) fn limit_sender(&mut self, owner: u32, rate: u64) {
         if let AnyQdisc::Fq(fq) = &mut self.qdisc {
@@ -294,7 +294,7 @@ impl Sched {
         }
     }
 
-    /// Whether a packet that comes now goes on at once, if the device takes it.
+    /// Whether a packet that arrives now leaves at once, if the device takes it.
     #[inline]
     pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
         match &self.qdisc {
@@ -312,7 +312,7 @@ impl Sched {
         }
     }
 
-    /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.
+    /// Updates the counts of qdiscs below about the packet that `peek` has taken out.
     #[inline]
     fn adjust_held(&mut self) {
         let held = u32::from(self.holds);
@@ -365,8 +365,8 @@ impl Sched {
         }
     }
 
-    /// Takes what the class `parent`, anywhere in this tree, has, with the packets that still wait
-    /// in it. A band of prio has a pfifo afterwards, as at first; netem keeps its packets itself
+    /// Removes the qdisc of class `parent`, anywhere in this tree, with its queued
+    /// packets. A band of prio has a pfifo afterwards, as at first; netem keeps its packets itself
     /// again; tbf and red are left with a queue that takes none (`noop_qdisc`). `None` where there is no
     /// such class, or nothing in it.
     pub fn detach(&mut self, parent: Handle) -> Option<Box<Sched>> {
@@ -381,7 +381,7 @@ impl Sched {
         Some(Box::new(core::mem::replace(place, left)))
     }
 
-    /// Tells the qdisc `owner` and all above it that packets were discarded below them, which counts as
+    /// Tells the qdisc `owner` and all its parents that packets below them were discarded, which counts as
     /// dropped (`qdisc_tree_reduce_backlog`). False if it is not here.
     pub fn count_discarded(&mut self, owner: Handle, drops: u64) -> bool {
         let below = self.children_mut().iter_mut().any(|it| it.count_discarded(owner, drops));

@@ -1,11 +1,11 @@
-//! The books of all qdiscs, recomputed from what they hold. Under debug assertions a qdisc that is
-//! attached looks at its own now and then, and the swarm tester at all of them after every step.
+//! Consistency checks of all qdiscs: counters recomputed from the queues. Under debug assertions an attached qdisc
+//! checks itself now and then, and the swarm tester checks all of them after every step.
 
 use super::any::{AnyQdisc, Sched};
 use super::{Backlog, Qdisc as _};
 use core::cell::RefCell;
 
-/// How often: every so many packets that were sent.
+/// Number of sent packets between two checks.
 const SELDOM: u64 = 64;
 
 impl Sched {
@@ -73,7 +73,7 @@ pub(super) fn assert_lists(
 }
 
 thread_local! {
-    /// Memory to count in, which stays: books are looked at while nothing may be allocated.
+    /// Memory for counting, which is kept: checks also run where nothing may be allocated.
     static COUNTS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,4 +1,4 @@
-//! A wrapper that proves conservation: what went in came out, was dropped, or still waits.
+//! A wrapper that proves conservation: what went in came out, was dropped, or is still queued.
 
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
@@ -7,7 +7,7 @@ use crate::units::Instant;
 /// Any qdisc, with the law `in = out + dropped + backlog` asserted in wire packets and bytes
 /// after every call.
 ///
-/// Qdiscs that make packets of their own (netem's duplicates) tell how many by a function; a
+/// Qdiscs that create packets (netem's duplicates) report how many by a function; a
 /// super-packet that is cut inside counts as its segments on both sides.
 #[derive(Clone, Debug)]
 pub struct Counted<Q> {

@@ -48,7 +48,7 @@ impl FifoKind {
 pub struct Fifo {
     stats: Stats,
     kind: FifoKind,
-    /// The largest frame of its device: a bfifo that holds less is passed by none.
+    /// The largest frame of its device: a bfifo with a smaller limit cannot be bypassed.
     psched_mtu: u32,
     queue: PacketQueue,
 }
@@ -60,8 +60,8 @@ impl Fifo {
         Self { kind, psched_mtu: PSCHED_MTU, queue, stats }
     }
 
-    /// The same of a device whose largest frame has `psched_mtu` bytes. What that device comes to have later is
-    /// of no account (`fifo_init`).
+    /// The same for a device whose largest frame has `psched_mtu` bytes. Later changes of the device have no
+    /// effect (`fifo_init`).
     pub fn of_device(self, psched_mtu: u32) -> Self {
         Self { psched_mtu, ..self }
     }
@@ -112,8 +112,8 @@ impl Fifo {
         self.queue.check(self.kind.name());
     }
 
-    /// `pfifo_tail_enqueue` when full: the head goes, its flow and the newcomer's are told to
-    /// slow down. A limit of zero takes nothing.
+    /// `pfifo_tail_enqueue` when full: the head is dropped, and both its flow and that of the new packet are notified of
+    /// congestion. A limit of zero accepts nothing.
     fn replace_head(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let Some(oldest) = self.queue.pop_front() else {
             return self.refuse(place, cx);
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(bench.qdisc().stats().drops, 2);
     }
 
-    /// As Linux 6.18 was seen to let frames pass, or not, at the root of a veth.
+    /// Observed on Linux 6.18 at the root of a veth: which frames bypass the queue.
     #[test]
     fn a_bfifo_is_passed_if_it_holds_a_frame_of_its_device() {
         for (psched_mtu, limit, passes) in [

@@ -1,8 +1,8 @@
 //! fq: a queue for each connection, and for the datagrams and forwarded packets of each hash, served by deficit round robin, each packet at the time that its
 //! sender has set for it (Linux `net/sched/sch_fq.c`, tc-fq(8)).
 //!
-//! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it has
-//! heard that it sends through fq; other traffic is paced here, by `maxrate`.
+//! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it
+//! knows that it sends through fq; other traffic is paced here, by `maxrate`.
 
 mod bands;
 
@@ -132,7 +132,7 @@ pub struct Fq {
     flows: Vec<FqFlow>,
     vacant: Vec<u32>,
     by_key: BTreeMap<u64, u32>,
-    /// Packets that wait for nothing: of control priority, or come while nobody waits.
+    /// Packets without a departure time to wait for: of control priority, or arrived while nothing was queued.
     internal: VecDeque<Packet>,
     lists: Bands,
     throttled: BTreeSet<(Instant, u32)>,
@@ -140,7 +140,7 @@ pub struct Fq {
     active: u32,
     /// When the timer may fire at the earliest; `FAR_FUTURE` before it was ever set.
     watchdog: Instant,
-    /// How fast sockets that are no connections may send at most, by owner, in byte/s (`sk_pacing_rate`): of few.
+    /// Maximum rates of datagram sockets, by owner, in byte/s (`sk_pacing_rate`); few have one.
     limits: BTreeMap<u32, u64>,
     waiting: Backlog,
     own_stats: FqStats,
@@ -150,9 +150,9 @@ pub struct Fq {
 /// `TC_PRIO_CONTROL`, `TC_PRIO_MAX`.
 const PRIO_CONTROL: u32 = 7;
 const PRIO_MASK: u32 = 15;
-/// `FQ_GC_AGE`: an idle flow is remembered for so long at least.
+/// `FQ_GC_AGE`: how long an idle flow is kept at least.
 const GC_AGE: Duration = Duration::from_secs(3);
-/// `FQ_GC_MAX`: so many are forgotten at a time.
+/// `FQ_GC_MAX`: how many are removed at a time.
 const GC_MOST: usize = 8;
 /// Packets that may wait for nothing beside flows that wait for their time.
 const FAST_PATH_LEN: usize = 8;
@@ -236,7 +236,7 @@ impl Fq {
         self.config.pacing
     }
 
-    /// A socket that is no connection may send so fast at most, in byte/s; `u64::MAX`: as fast as any.
+    /// Sets the maximum rate of a datagram socket, in byte/s; `u64::MAX`: no limit.
     pub fn limit_sender(&mut self, owner: u32, rate: u64) {
         if rate == u64::MAX {
             self.limits.remove(&owner);
@@ -245,7 +245,7 @@ impl Fq {
         }
     }
 
-    /// How fast the sender of a packet may be who sets no times, in byte/s. Nobody asks of a connection's.
+    /// The rate of a sender that sets no departure times, in byte/s. Not called for connections.
     fn limit_of(&self, packet: &Packet) -> u64 {
         if self.limits.is_empty() {
             return u64::MAX;
@@ -253,7 +253,7 @@ impl Fq {
         self.limits.get(&packet.meta.owner).copied().unwrap_or(u64::MAX)
     }
 
-    /// From when on the timer may fire, and when it does so at the latest, if it runs (`hrtimer_start_range_ns`).
+    /// Earliest and latest time at which the timer fires, if it runs (`hrtimer_start_range_ns`).
     pub fn timer_range(&self) -> Option<(Instant, Instant)> {
         let latest = self.wake_at()?;
         Some((self.watchdog, latest))
@@ -291,10 +291,10 @@ impl Fq {
         index
     }
 
-    /// Nobody with a packet whose time has come waits, so that this one need not join a flow
+    /// No queued packet is due, so that this one need not join a flow
     /// (`fq_fastpath_check`).
     fn is_fast(&self, departs_at: Instant, now: Instant) -> bool {
-        // Packets of the fast path are as good as gone.
+        // Packets of the fast path do not count as queued, as long as they are few.
         let nobody_waits = self.active as usize <= self.throttled.len()
             && self.internal.len() < FAST_PATH_LEN
             && self.throttled.first().is_none_or(|&(at, _)| at > now);
@@ -307,13 +307,13 @@ impl Fq {
             && !self.is_limited(packet)
     }
 
-    /// Its sender is no connection, and has a limit.
+    /// Its sender is a datagram socket with a limit.
     fn is_limited(&self, packet: &Packet) -> bool {
         self.limit_of(packet) != u64::MAX && tcp_socket(packet).is_none()
     }
 
-    /// Sets the timer for the flow whose time comes first. It stays as it is if it would come at most as late as
-    /// the new one may (`qdisc_watchdog_schedule_range_ns`), so it is up to twice its slack late.
+    /// Sets the timer for the flow with the earliest departure time. The timer is kept if it fires no later than
+    /// the new one may (`qdisc_watchdog_schedule_range_ns`), so it can be late by up to twice its slack.
     fn set_watchdog(&mut self, now: Instant) {
         let Some(&(at, _)) = self.throttled.first() else { return };
         let slack = self.config.timer_slack;
@@ -364,7 +364,7 @@ impl Fq {
         }
     }
 
-    /// The next packet whose time has come by `now`. Without one to look for, flows stay as they are.
+    /// The next packet that is due at `now`. If none is queued, flows are not touched.
     fn take(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Packet> {
         if self.waiting.packets == 0 {
             return None;
@@ -424,7 +424,7 @@ impl Fq {
         flow.credit -= len as i32;
         self.lists.spend(len);
         let mut enforced = self.config.pacing && rate != u64::MAX;
-        // Without pacing credits are of bytes alone (`goto out` of `fq_dequeue`).
+        // Without pacing only bytes are charged to the credit (`goto out` of `fq_dequeue`).
         if self.config.pacing && !set_by_sender {
             if rate <= self.config.low_rate_threshold {
                 flow.credit = 0;
@@ -486,7 +486,7 @@ impl Qdisc for Fq {
             return self.refuse(packet, cx);
         }
         self.waiting = self.waiting + Backlog::of(&packet);
-        // TCP sets a time for each packet, that of now where none has to wait.
+        // TCP sets a departure time for each packet: now, if it need not wait.
         let set_by_sender = packet.meta.departs_in_ns > 0 || tcp_socket(&packet).is_some();
         self.active += u32::from(flow.packets.is_empty());
         let place = flow.packets.partition_point(|other| other.departs_at <= departs_at);

@@ -51,7 +51,7 @@ pub const MAX_QUANTUM: u32 = 1 << 20;
 pub struct FqCodelStats {
     /// Packets dropped because a limit was exceeded.
     pub drop_overlimit: u32,
-    /// Those of them that the memory limit cost.
+    /// Those of them dropped because of the memory limit.
     pub drop_overmemory: u32,
     /// Times that a flow became new.
     pub new_flow_count: u32,
@@ -196,8 +196,8 @@ impl FqCodel {
         cx.drop(Reason::QdiscOverlimit, packet);
     }
 
-    /// Relieves the fattest flow of half its bytes, or of a batch (`fq_codel_drop`): which flow,
-    /// and how many packets.
+    /// Drops half of the bytes of the longest flow, or a batch of packets (`fq_codel_drop`). Returns the flow
+    /// and the number of packets.
     fn drop_batch(&mut self, cx: &mut Cx<'_>) -> (u32, u32) {
         let fattest = self.fattest();
         let bytes = |this: &Self| this.flows[fattest as usize].queue.backlog().bytes;
@@ -272,7 +272,7 @@ impl FqCodel {
     }
 }
 
-/// One flow as the control law sees it: the bytes that count are those of the whole qdisc.
+/// One flow as the control law sees it; the backlog is that of the whole qdisc.
 struct OneFlow<'a, 'b> {
     queue: &'a mut PacketQueue,
     waiting: &'a mut Backlog,

@@ -1,18 +1,18 @@
 //! Qdiscs from outside: a library user's own, behind one type.
 //!
-//! The qdiscs of the product are variants of a closed enum, so that a port's calls are direct. What a
-//! user brings cannot be: one variant holds it in a box, and only its ports pay for the call through a
-//! table.
+//! Built-in qdiscs are variants of a closed enum, so that a port's calls are direct. A user's qdisc cannot
+//! be one: a single variant holds it in a box, and only ports with one pay for the dynamic
+//! dispatch.
 
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
 use crate::units::Instant;
 use core::fmt;
 
-/// What a qdisc needs to be a guest. Every [`Qdisc`] that can be cloned and sent to other threads has
-/// it.
+/// What a qdisc needs to be a guest. Implemented for every [`Qdisc`] that can be cloned and sent to other
+/// threads.
 pub trait GuestQdisc: Qdisc + Send + Sync {
-    /// The same once more, with all that waits in it.
+    /// A copy with all queued packets.
     fn boxed_clone(&self) -> Box<dyn GuestQdisc>;
 }
 

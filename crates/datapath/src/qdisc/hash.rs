@@ -16,9 +16,8 @@ impl FlowKey {
     }
 
     /// 32 bits from addresses, protocol and ports, tunnels seen through, the same in both
-    /// directions (`__flow_hash_consistentify`). An IPv6 flow label stands for the ports; what is
-    /// not IP is one flow per EtherType.
-    /// What the packet's socket has drawn goes before (`skb_get_hash`).
+    /// directions (`__flow_hash_consistentify`). An IPv6 flow label replaces the ports; packets other than
+    /// IP are one flow per EtherType. A hash chosen by the packet's socket has priority (`skb_get_hash`).
     pub fn hash(self, packet: &Packet) -> u32 {
         if packet.meta.hash != 0 {
             return packet.meta.hash;

@@ -1,7 +1,7 @@
 //! The laws that every qdisc obeys, as a test kit for a library user's own.
 //!
-//! [`check`] plays ports to a qdisc: packets of many flows and sizes come in bursts; the port takes them
-//! at its rate, rests, and comes back when the qdisc asks for it. The qdiscs of the product pass it.
+//! [`check`] simulates ports with a qdisc: packets of many flows and sizes arrive in bursts; the port dequeues
+//! at its rate, pauses, and comes back at the time that the qdisc asks for. The built-in qdiscs pass it.
 
 use super::{Backlog, Cx, Qdisc, Stats};
 use crate::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
@@ -42,7 +42,7 @@ const EMPTIES: &str = "what waits leaves in the end";
 const PURGES: &str = "nothing waits after a purge";
 const SAME: &str = "the same calls have the same effects";
 
-/// Plays a hundred ports to qdiscs that `make` makes.
+/// Simulates a hundred ports with qdiscs that `make` returns.
 ///
 /// ```
 /// use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -51,17 +51,17 @@ const SAME: &str = "the same calls have the same effects";
 /// # Ok::<(), laws::Broken>(())
 /// ```
 ///
-/// Qdiscs that make packets of their own are not judged by it.
+/// It is not suitable for qdiscs that create packets.
 ///
 /// # Errors
 /// The first law that a qdisc breaks:
-/// * what went in came out, was dropped, or waits, in segments and bytes;
-/// * what leaves and what is dropped is counted in its [`Stats`];
+/// * what went in came out, was dropped, or is queued, in segments and bytes;
+/// * sent and dropped packets are counted in its [`Stats`];
 /// * a packet that is refused ([`Enqueue::Dropped`]) is among the dropped;
-/// * a qdisc that gives nothing, though something waits, names a later time to try again;
-/// * what waits leaves in the end, without any new packet;
-/// * nothing waits after a purge;
-/// * the same calls have the same effects: `make` is given the seed of all that is random.
+/// * if a qdisc returns no packet although it has a backlog, it names a later time to try again;
+/// * the backlog drains in the end, without any new packet;
+/// * the backlog is empty after a purge;
+/// * the same calls have the same effects: `make` gets the seed of all randomness.
 pub fn check<Q: Qdisc>(make: impl Fn(Rng) -> Q) -> Result<(), Broken> {
     for seed in 0..PORTS {
         let own = || make(Rng::stream(seed, 1));
@@ -70,15 +70,15 @@ pub fn check<Q: Qdisc>(make: impl Fn(Rng) -> Q) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Ports played.
+/// Number of simulated ports.
 const PORTS: u64 = 100;
 /// Steps of each.
 const STEPS: u32 = 400;
-/// How often an emptying queue is asked.
+/// Maximum number of dequeues while a queue drains.
 const ASKED_MAX: u32 = 100_000;
 const HALF: Ratio = Ratio::from_millionths(500_000);
 
-/// One port, played to two qdiscs at once.
+/// One port, simulated with two qdiscs at once.
 struct Play<Q> {
     seed: u64,
     step: u32,
@@ -115,7 +115,7 @@ impl<Q: Qdisc> Play<Q> {
     }
 
     fn run(&mut self) -> Result<(), Broken> {
-        // Of some ports more comes than leaves.
+        // Some ports are overloaded.
         let crowded = self.rng.chance(HALF);
         for step in 0..STEPS {
             self.step = step;
@@ -173,7 +173,7 @@ impl<Q: Qdisc> Play<Q> {
         Ok(packet.is_some())
     }
 
-    /// The port takes what it can until nothing waits.
+    /// The port dequeues until the backlog is empty.
     fn empty(&mut self) -> Result<(), Broken> {
         for _ in 0..ASKED_MAX {
             if self.dequeue()? {
@@ -203,7 +203,7 @@ impl<Q: Qdisc> Play<Q> {
         self.conserved()
     }
 
-    /// Counts what was dropped, and compares the books.
+    /// Counts what was dropped, and compares the counters.
     fn settle(&mut self, dropped: &[(Reason, Packet)]) -> Result<(), Broken> {
         for (_, packet) in dropped {
             self.dropped.add(packet);

@@ -35,15 +35,15 @@ use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::ops::Add;
 
-/// What a qdisc is lent for one call: the time, and where its drops go.
+/// The context of one call: the time, and where drops go.
 pub struct Cx<'a> {
     /// Now.
     pub now: Instant,
-    /// Dropped packets with their reasons, for the node to account and to tell their owners.
+    /// Dropped packets with their reasons; the node counts them and notifies their owners.
     pub dropped: &'a mut Vec<(Reason, Packet)>,
 }
 
-/// What waits in a qdisc.
+/// The backlog of a qdisc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Backlog {
     /// `qlen`: packets; a super-packet counts as one.
@@ -84,19 +84,19 @@ pub struct Stats {
 /// assert_eq!((dropped.len(), queue.stats().drops), (1, 1));
 /// ```
 pub trait Qdisc {
-    /// Takes a packet in. What is dropped, this packet or another, goes to `cx.dropped`.
+    /// Queues a packet. A dropped packet, this one or another, goes to `cx.dropped`.
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue;
 
-    /// Gives the next packet to send now, if there is one and its time has come.
+    /// Returns the next packet to send now, if there is one and it is due.
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
 
-    /// [`enqueue`](Self::enqueue) of a packet out of its place: a qdisc on the way of many packets
-    /// copies it once.
+    /// [`enqueue`](Self::enqueue) by reference: a qdisc for many packets overrides it, so that a packet is
+    /// copied only once.
     fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         self.enqueue(place.take(), cx)
     }
 
-    /// [`dequeue`](Self::dequeue) into a place; false, and the place is as it was, if there is
+    /// [`dequeue`](Self::dequeue) into a place; false, and the place is unchanged, if there is
     /// nothing to send.
     fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         match self.dequeue(cx) {
@@ -108,16 +108,16 @@ pub trait Qdisc {
         }
     }
 
-    /// Discards all that waits, whenever its time, as the qdisc goes away or its device loses the
-    /// carrier (`qdisc_reset`): handed over as purged. Whether that counts as dropped is for the parents
-    /// to say. The qdisc goes on as it began.
+    /// Discards the backlog, whatever its departure times, because the qdisc is removed or its device has lost the
+    /// carrier (`qdisc_reset`). Packets go to `cx` as purged; whether they count as dropped is up to the
+    /// parents. The qdisc is then in its initial state.
     fn purge(&mut self, cx: &mut Cx<'_>);
 
-    /// When a `dequeue` that gave nothing should be tried again, without any new packet
+    /// When a `dequeue` without a result should be tried again, without any new packet
     /// (`qdisc_watchdog`). `None`: only after an enqueue.
     fn wake_at(&self) -> Option<Instant>;
 
-    /// What waits inside.
+    /// The backlog.
     fn backlog(&self) -> Backlog;
 
     /// The common counters.

@@ -8,9 +8,9 @@ use crate::units::{Duration, Instant};
 /// What becomes of a packet (`TC_ACT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Action {
-    /// It goes on, and no further rule is asked (`ok`, `pass`).
+    /// It passes, and no further rule is evaluated (`ok`, `pass`).
     Ok,
-    /// It goes on to the next rule (`pipe`, `continue`, `reclassify`).
+    /// The next rule is evaluated (`pipe`, `continue`, `reclassify`).
     #[default]
     Pipe,
     /// It is dropped (`drop`, `shot`).
@@ -28,9 +28,9 @@ pub struct PoliceConfig {
     pub mtu: u32,
     /// The peak rate, with a bucket of one `mtu`.
     pub peak: Option<RateConfig>,
-    /// What becomes of packets within the rate.
+    /// Action for packets within the rate.
     pub conform: Action,
-    /// What becomes of the others.
+    /// Action for the others.
     pub exceed: Action,
 }
 
@@ -51,7 +51,7 @@ pub struct PoliceStats {
 #[derive(Clone, Debug)]
 pub struct Police {
     config: PoliceConfig,
-    /// The last time that tokens were counted (`tcfp_t_c`).
+    /// The last update of the tokens (`tcfp_t_c`).
     counted_at: Instant,
     /// ns of transmission time (`tcfp_toks`).
     tokens: i64,

@@ -50,7 +50,7 @@ pub enum Match {
 /// A classifier: packets that match go to a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Lower ones are asked first; equals in the order they were added.
+    /// Lower ones are evaluated first; equal ones in the order in which they were added.
     pub preference: u32,
     /// All of these must match.
     pub matches: Vec<Match>,
@@ -114,7 +114,7 @@ impl Prio {
         &mut self.bands
     }
 
-    /// The filters in the order they are asked.
+    /// The filters in order of evaluation.
     pub fn filters(&self) -> &[Filter] {
         &self.filters
     }
@@ -125,7 +125,7 @@ impl Prio {
         self.filters.insert(place, filter);
     }
 
-    /// Other bands and another map (`prio_change`). What waits in bands that vanish is purged, and
+    /// Changes bands and map (`prio_change`). The backlog of removed bands is purged, and
     /// counts as dropped.
     pub fn change(&mut self, config: PrioConfig, cx: &mut Cx<'_>) {
         let fresh = Self::new(config, self.handle).bands;

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 
 /// Packets in order of arrival.
 ///
-/// Their order is kept apart from them: what comes in is written where what went out has just lain,
-/// which is near, and not at the end of a long ring. What comes out has long left the caches, so it
-/// is asked for in time.
+/// Their order is stored separately: a new packet is written to the slot freed last, which is still in the caches, and not
+/// to the end of a long ring. The oldest packet of a long queue is no longer in the caches, so it is prefetched
+/// in time.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct PacketQueue {
     waiting: Backlog,
-    /// What lies in a free place is of no use.
+    /// The contents of a free place are meaningless.
     places: Places,
     free: Vec<u32>,
     /// Places of the packets, the oldest first.
@@ -30,21 +30,21 @@ struct IdlePlaces {
     last: u32,
     /// How often the queue has become empty since all were taken.
     emptied: u16,
-    /// How often room was given back.
+    /// How often memory was given back.
     given_back: u8,
 }
 
-/// An empty queue keeps so many places.
+/// Places that an empty queue keeps.
 const KEPT: usize = 2;
-/// Places that have not all been needed while the queue became empty so many times are given back, the
+/// Places are given back if the queue has become empty this many times without needing all of them; the
 /// next time after twice as many.
 const PATIENCE: u16 = 8;
-/// So many times that doubles at most.
+/// Maximum number of these doublings.
 const PATIENCE_DOUBLES: u8 = 12;
 
-/// From this many packets on a queue does not stay in the caches, least of all beside others.
+/// From this length on a queue does not fit into the caches, in particular if there are several.
 const LONG: usize = 64;
-/// In a long queue, so many packets before its turn a packet is asked for.
+/// How many packets ahead a long queue prefetches.
 const AHEAD: usize = 5;
 
 impl PacketQueue {
@@ -102,8 +102,8 @@ impl PacketQueue {
         true
     }
 
-    /// A queue that once was longer has become empty. A host sends its first window at once and never as
-    /// much again, and there may be many hosts.
+    /// A queue that was once longer has become empty. A host sends its first window at once and never as
+    /// much again, and there may be many hosts, so the memory is given back.
     #[cold]
     fn note_emptied(&mut self) {
         let last = self.free[0];

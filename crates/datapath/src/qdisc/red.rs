@@ -120,8 +120,8 @@ impl Red {
         &self.config
     }
 
-    /// Other settings; the average begins anew (`red_set_vars`). The inner qdisc, whatever it is, gives
-    /// way to a new bfifo with the limit, and what waited in it is dropped (`red_change`).
+    /// Changes the settings and restarts the average (`red_set_vars`). The inner qdisc, whatever it is, is
+    /// replaced by a new bfifo with the limit, and its backlog is dropped (`red_change`).
     pub fn change(&mut self, config: RedConfig, cx: &mut Cx<'_>) {
         self.chance = MarkChance::new(&config);
         self.average = Average { scaled: 0, idle_since: Some(cx.now) };
@@ -156,7 +156,7 @@ impl Red {
     /// The packet that the inner qdisc would give (`red_peek`).
     pub(super) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
         let dropped_before = cx.dropped.len();
-        // What an inner qdisc drops to find a packet, it drops the first time.
+        // If the inner qdisc drops packets to find the next one, it does so at the first peek.
         let any = self.child.peek(cx).is_some();
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
         if any { self.child.peek(cx) } else { None }
@@ -180,7 +180,7 @@ impl Red {
         }
     }
 
-    /// Marks a packet that `action` is against, or lets it be dropped: true if it may go on.
+    /// Marks a packet if `action` demands it and the packet is ECN-capable; false if it must be dropped.
     fn spare(&mut self, packet: &mut Packet, action: RedAction) -> bool {
         self.stats.overlimits += 1;
         let is_hard = action == RedAction::Forced && self.config.harddrop;
@@ -200,8 +200,8 @@ impl Red {
         verdict
     }
 
-    /// The adaptive variant's timer, made up for when something happens: between events only the
-    /// decay while idle moves the average.
+    /// Runs the adaptive variant's missed timer ticks at the next event: between events only the
+    /// decay while idle changes the average.
     fn adapt(&mut self, now: Instant) {
         if !self.config.adaptive {
             return;
@@ -211,7 +211,7 @@ impl Red {
             let mean = self.average.at(&self.config, due) >> self.config.wlog;
             let before = self.chance;
             self.chance.adapt(&self.config, mean);
-            // Once nothing moves any more, the rest of a long silence is passed over.
+            // Once nothing changes any more, the rest of a long idle time is skipped.
             let settled = self.chance == before && self.average.is_settled(&self.config, due);
             let silence = if settled { now - due } else { Duration::ZERO };
             let passed_over = silence.as_nanos() / ADAPTATION_PERIOD.as_nanos();
@@ -236,7 +236,7 @@ impl Average {
             .map_or(self.scaled, |since| self.decayed(config, now.saturating_since(since)))
     }
 
-    /// Without a packet, later than `now` it is what it is then.
+    /// The average does not change any more until a packet arrives.
     fn is_settled(&self, config: &RedConfig, now: Instant) -> bool {
         self.idle_since
             .is_none_or(|since| now.saturating_since(since).as_micros() >= 255 << config.scell_log)

@@ -28,7 +28,7 @@ pub struct TbfConfig {
 pub struct Tbf {
     config: TbfConfig,
     child: Box<Sched>,
-    /// The last time that tokens were counted (`t_c`).
+    /// The last update of the tokens (`t_c`).
     counted_at: Instant,
     bucket: Bucket,
     peak: Option<Bucket>,
@@ -73,7 +73,7 @@ impl Tbf {
         }
     }
 
-    /// Another rate and burst, with full buckets; what waits inside stays (`tbf_change`).
+    /// Changes rate and burst, with full buckets; queued packets stay (`tbf_change`).
     pub fn change(&mut self, config: TbfConfig) {
         self.bucket = Bucket::full(config.rate, config.burst);
         self.peak = config.peak.map(|(rate, burst)| Bucket::full(rate, burst));
@@ -188,8 +188,8 @@ impl Qdisc for Tbf {
         }
     }
 
-    /// A watchdog fires once. An inner one that has fired while a packet waited here for tokens is
-    /// asked again when that packet has left.
+    /// A watchdog fires once. If the inner one has fired while a packet waited here for tokens, the inner qdisc is
+    /// dequeued again when that packet has left.
     fn wake_at(&self) -> Option<Instant> {
         let inner = self.child.wake_at().filter(|at| *at > self.asked_at);
         self.watchdog.into_iter().chain(inner).min()

@@ -1,5 +1,5 @@
-//! What the tests of all qdiscs share: plain frames, and a bench that turns a qdisc in virtual
-//! time as a device with an always ready port would.
+//! What the tests of all qdiscs share: plain frames, and a bench that runs a qdisc in virtual
+//! time, as a device with an always ready port would.
 
 use super::{Counted, Cx, Enqueue, Qdisc};
 use crate::packet::seq::Seq;

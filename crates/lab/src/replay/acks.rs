@@ -170,7 +170,7 @@ impl Bench {
         self.report_departed(std::mem::take(&mut gone), on_ack);
         let frame = Frame { number: record, ..Frame::default() };
         self.line.arrive(now, packet.clone(), frame, &mut |fate| {
-            gone.extend(departed_ack(filter, &fate))
+            gone.extend(departed_ack(filter, &fate));
         });
         if let AnyQdisc::Cake(cake) = self.line.root_mut().qdisc_mut() {
             for judgement in cake.ack_log() {

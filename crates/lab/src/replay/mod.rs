@@ -145,7 +145,7 @@ pub fn replay(
         line.run_until(now, &mut |fate| sink.on_departure(&source, &fate));
         sink.tally.entered(now, &arrival.packet);
         line.arrive(now, arrival.packet, arrival.frame, &mut |fate| {
-            sink.on_departure(&source, &fate)
+            sink.on_departure(&source, &fate);
         });
         sink.check()?;
         if let Some(trace) = &mut sink.trace {

@@ -1,11 +1,11 @@
-//! The ACK filter: which redundant ACK, if any, makes way for a packet that has just been queued.
+//! The ACK filter: which redundant ACK, if any, is dropped after a packet was queued.
 //!
-//! An ACK repeats everything that earlier ACKs said, so on a slow uplink the earlier ones may go
-//! while they still wait. The filter looks at the queue itself, from its head, and drops an ACK
-//! only if the *newest* packet says at least as much.
+//! An ACK repeats the information of earlier ACKs, so on a slow uplink earlier ones may be dropped
+//! while they are queued. The filter scans the queue from its head, and drops an ACK
+//! only if the *newest* packet carries at least the same information.
 //!
 //! Two generations: what Linux has had since 4.19 ([`mainline`]), and version 8 of the patch
-//! that proposed it ([`version_8`]), which looks at neither options nor ECN and so can lose SACK
+//! that proposed it ([`version_8`]), which ignores options and ECN and so can lose SACK
 //! information, but filters more.
 
 use super::config::AckFilter;
@@ -14,7 +14,7 @@ use super::segment::Segment;
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
 
-/// Why an ACK went or stayed when another packet was queued behind it.
+/// Why an ACK was dropped or kept when another packet was queued behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AckRule {
     /// Dropped: the first of two ACKs that the newest packet makes redundant.
@@ -35,7 +35,7 @@ pub enum AckRule {
     Duplicate,
     /// Stays: it has other options than SACK, MD5 and time stamps, or newer time stamps.
     Options,
-    /// Stays: its SACK blocks say what those of the newest packet do not.
+    /// Kept: its SACK blocks cover data that those of the newest packet do not.
     Sack,
     /// Stays: the ECN echo changes behind it.
     EcnChange,
@@ -44,12 +44,12 @@ pub enum AckRule {
 }
 
 impl AckRule {
-    /// True if the ACK goes.
+    /// True if the ACK is dropped.
     pub const fn drops(self) -> bool {
         matches!(self, Self::FirstOfTwo | Self::LastBefore | Self::First | Self::EveryOther)
     }
 
-    /// A word for programs.
+    /// A machine-readable name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FirstOfTwo => "first-of-two",
@@ -67,7 +67,7 @@ impl AckRule {
         }
     }
 
-    /// A sentence for people.
+    /// A sentence for users.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::FirstOfTwo => "first of two ACKs that the newest makes redundant",
@@ -86,7 +86,7 @@ impl AckRule {
     }
 }
 
-/// A packet that waits, as the filter goes through a queue.
+/// A queued packet, as the filter scans the queue.
 pub trait Candidate<'a>: Copy {
     /// The packet.
     fn packet(self) -> &'a Packet;
@@ -132,7 +132,7 @@ pub fn victim<'a>(
     judge(filter, newest, queue, &mut |_, _| {})
 }
 
-/// The same, and tells for each packet that was looked at why it goes or stays.
+/// The same, and reports for each packet examined why it is dropped or kept.
 pub fn judge<'a>(
     filter: AckFilter,
     newest: &Packet,
@@ -162,7 +162,7 @@ fn trigger(packet: &Packet) -> Option<Segment<'_>> {
     (segment.has(ACK) && !segment.has(SYN)).then_some(segment)
 }
 
-/// An ACK that may be dropped if nothing on the way to the tail speaks against it.
+/// An ACK that may be dropped, unless a packet behind it prevents that.
 #[derive(Clone, Copy)]
 struct Eligible {
     position: usize,
@@ -199,7 +199,7 @@ fn mainline<'a>(
             continue;
         }
         let ecn = older.flags & ECN_ECHO;
-        // A change of the echo is information: the ACK before it must stay.
+        // A change of the ECN echo is information: the ACK before it must be kept.
         if let Some(first) = eligible.filter(|first| first.ecn != ecn) {
             note(first.position, AckRule::EcnChange);
             eligible = None;
@@ -251,8 +251,8 @@ fn is_pure_ack(segment: &Segment<'_>) -> bool {
     segment.flags & !ECN_ECHO == ACK && segment.payload == 0
 }
 
-/// Whether `older`, which does not acknowledge more, could be dropped without loss of information,
-/// seen that `newest` is there; if not, why.
+/// Whether `older`, which does not acknowledge more than `newest`, could be dropped without loss of information;
+/// if not, why.
 #[inline]
 fn says_no_more_than(older: &Segment<'_>, newest: &Segment<'_>) -> Result<(), AckRule> {
     if !older.options_allow_drop(newest) {
@@ -346,7 +346,7 @@ fn version_8<'a>(
     None
 }
 
-/// What the naive filter remembers of a flow.
+/// The state of the naive filter for a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastAck {
     ack: Seq,

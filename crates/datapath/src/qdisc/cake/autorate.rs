@@ -28,22 +28,22 @@ impl Autorate {
         self.window_bytes = self.window_bytes.wrapping_add(bytes);
     }
 
-    /// Bytes of a filtered ACK have made way for what was queued. If they are more than the window
-    /// has seen, the kernel's number wraps round, and so does the estimate.
+    /// An ACK was filtered when another packet was queued: its bytes are subtracted. If they are more than the window
+    /// has counted, the kernel's number wraps, and so does the estimate.
     pub fn remove_bytes(&mut self, bytes: u64) {
         self.window_bytes = self.window_bytes.wrapping_sub(bytes);
     }
 
-    /// A packet came and autorate is off.
+    /// A packet arrived while autorate is off.
     pub fn passed(&mut self, now: u64) {
         self.window_bytes = 0;
         self.last_packet = now;
     }
 
-    /// A packet came at `now`: the new rate in byte/s, at the end of a burst.
+    /// A packet arrived at `now`: returns the new rate in byte/s at the end of a burst.
     ///
-    /// The kernel means to change the rate every 250 ms at most. Up to 7.0 it never notes when it last did
-    /// (`waits`), so it changes it at every such gap from 250 ms after the boot on: seen in traces.
+    /// The kernel intends to change the rate at most every 250 ms. Up to 7.0 it never records the time of the last change
+    /// (`waits`), so it changes the rate at every such gap from 250 ms after boot on (observed in traces).
     pub fn arrived(&mut self, now: u64, waits: bool) -> Option<u64> {
         let gap = now.saturating_sub(self.last_packet).min(LONGEST_GAP);
         self.average_gap = ewma(self.average_gap, gap, if gap > self.average_gap { 2 } else { 8 });
@@ -67,7 +67,7 @@ impl Autorate {
 }
 
 const NANOS: u64 = 1_000_000_000;
-/// So long after a change, and after the boot, the rate is not changed, in ns.
+/// Minimum time between two changes, and from boot to the first, in ns.
 const BETWEEN_CHANGES: u64 = 250_000_000;
 /// Longer gaps count as this long.
 const LONGEST_GAP: u64 = NANOS;
@@ -78,7 +78,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The first window begins with the clock: of a machine that has been up for a hundred seconds
+    /// The first window begins at boot: if the machine has been up for a hundred seconds,
     /// the first estimate is a few bytes a second, whatever arrives.
     #[test]
     fn the_first_estimate_is_of_all_the_time_since_the_boot() {

@@ -1,4 +1,4 @@
-//! CAKE's books, recomputed from its queues: packets, bytes and memory of flows, tins and the whole;
+//! CAKE's counters, recomputed from its queues: packets, bytes and memory of flows, tins and the whole;
 //! flows of each set and the rotations that they wait in; bulk flows of each host.
 
 use super::Cake;

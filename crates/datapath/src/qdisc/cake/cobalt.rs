@@ -2,7 +2,7 @@
 //!
 //! CoDel (RFC 8289) marks or drops when a queue has stood for longer than an interval; BLUE drops
 //! at random, with a probability that rises when the memory limit is hit and falls when the queue
-//! runs empty: it deals with flows that don't answer to marks. Unlike RFC 8289, the control state
+//! runs empty: it handles flows that do not respond to marks. Unlike RFC 8289, the control state
 //! decays gradually after the queue has recovered, and there is no separate "first above time".
 
 use crate::units::Duration;
@@ -20,7 +20,7 @@ pub struct Params {
     pub roots: Roots,
 }
 
-/// Where 1/√count of a count below 16 comes from; of larger ones it is a step of Newton's method from the one before.
+/// The source of 1/√count for counts below 16; for larger ones it is a Newton step from the previous value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Roots {
     /// From four steps of Newton's method for each, taken at boot (Linux 6.1).
@@ -47,7 +47,7 @@ pub struct Cobalt {
     pub dropping: bool,
 }
 
-/// What is to happen to a packet that leaves its queue.
+/// The decision about a packet that leaves its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send it as it is.
@@ -68,7 +68,7 @@ impl Params {
 }
 
 impl Cobalt {
-    /// Judges a packet that leaves the queue after `sojourn` ns, CoDel's part. `bulk_flows` is the
+    /// CoDel's decision about a packet that leaves the queue after `sojourn` ns. `bulk_flows` is the
     /// number of bulk flows of the tin in ingress mode, else 0.
     ///
     /// The caller marks or drops, draws for BLUE, and then calls [`Self::settle`].
@@ -101,7 +101,7 @@ impl Cobalt {
         CobaltVerdict { decision, late }
     }
 
-    /// Ends a judgement: `drop_next` serves as an activity timeout as well.
+    /// Completes the decision: `drop_next` is also used as an activity timeout.
     pub fn settle(&mut self, params: &Params, now: u64, late: bool, dropped: bool) {
         if self.count == 0 {
             self.drop_next = now + params.interval;
@@ -110,7 +110,7 @@ impl Cobalt {
         }
     }
 
-    /// BLUE's part: whether a packet is dropped, given 32 random bits. ECN doesn't save it.
+    /// BLUE's part: whether a packet is dropped, given 32 random bits. ECN does not prevent that.
     pub const fn blue_drops(&self, random: u32) -> bool {
         random < self.p_drop
     }
@@ -145,13 +145,13 @@ impl Cobalt {
         ended
     }
 
-    /// True once nothing is left to remember: the flow may be forgotten.
+    /// True once the state is back to its initial values: the flow may be removed.
     pub const fn at_rest(&self, now: u64) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// BLUE changes its mind once a target time at most, and not before a target time has passed
-    /// since the boot.
+    /// BLUE changes its probability at most once per target time, and not within the first target time
+    /// after boot.
     const fn blue_may_change(&self, params: &Params, now: u64) -> bool {
         now.saturating_sub(self.blue_timer) > params.target
     }
@@ -187,12 +187,12 @@ impl Cobalt {
 pub struct CobaltVerdict {
     /// What CoDel wants.
     pub decision: Decision,
-    /// Whether the signal's schedule lies behind, for [`Cobalt::settle`].
+    /// Whether the next signal is overdue, for [`Cobalt::settle`].
     pub late: bool,
 }
 
-/// `interval`/√count (`cobalt_control`). The kernel scales 32 bits of the interval: of one of 5 s,
-/// which a tin of 4 kbit/s has, 0.7 s are left.
+/// `interval`/√count (`cobalt_control`). The kernel uses only 32 bits of the interval: 5 s,
+/// as in a tin of 4 kbit/s, become 0.7 s.
 const fn control(interval: u64, inverse_sqrt: u32) -> u64 {
     (interval as u32 as u64 * inverse_sqrt as u64) >> 32
 }

@@ -113,9 +113,9 @@ pub struct Config {
     pub memlimit: u32,
     /// Bits of `skb->mark` that choose a tin; zero = none.
     pub fwmark_mask: u32,
-    /// Where COBALT has the roots of small counts from, which depends on the kernel.
+    /// The source of COBALT's roots of small counts, which depends on the kernel.
     pub roots: Roots,
-    /// Between two rates that `autorate-ingress` sets lie 250 ms at least, which depends on the kernel.
+    /// `autorate-ingress` changes the rate at most every 250 ms, which depends on the kernel.
     pub autorate_waits: bool,
 }
 

@@ -56,8 +56,8 @@ impl Cake {
         best.map(|(index, _)| index)
     }
 
-    /// Deficit round robin over the tins, for when there are no clocks. It begins where the last
-    /// choice was made, which after a change may be a tin that there is no longer.
+    /// Deficit round robin over the tins, for when there are no clocks. It begins at the tin chosen
+    /// last, which after a change may no longer exist.
     fn choose_tin_in_turn(&mut self) -> Option<usize> {
         let count = self.config.tins.classes().len();
         let (mut wrapped, mut empty) = (false, true);
@@ -82,8 +82,8 @@ impl Cake {
         }
     }
 
-    /// The next packet of a tin, or `None` if the tin must be chosen again. The first look of a
-    /// dequeue is at a flow that decays, if there is one: each packet sent lets one decay a bit.
+    /// The next packet of a tin, or `None` if the tin must be chosen again. Each dequeue
+    /// first visits a decaying flow, if there is one, so that its state decays further.
     #[inline]
     fn serve_tin(
         &mut self,
@@ -115,7 +115,7 @@ impl Cake {
         }
     }
 
-    /// A flow was found empty at its turn.
+    /// A flow was empty when it was to be served.
     #[inline]
     fn retire(&mut self, number: usize, index: usize, now: u64) {
         let tin = &mut self.tins[number];
@@ -125,7 +125,7 @@ impl Cake {
         }
     }
 
-    /// COBALT's judgement: why to drop the packet, if it is to be dropped. May mark it. The last
+    /// COBALT's decision: the drop reason if the packet is to be dropped. May mark it. The last
     /// packet of a queue is never dropped.
     #[inline]
     fn judge(
@@ -206,7 +206,7 @@ impl Cake {
         ticket.redeem(&mut self.pool, place);
     }
 
-    /// An empty instance with flows that decay asks to be looked at after a while.
+    /// An empty instance with decaying flows asks to be called after a while.
     fn wake_for_decay(&mut self, now: u64) {
         let tins = &self.tins[..self.config.tins.classes().len()];
         let decaying = tins.iter().find(|tin| tin.count(Set::Decaying) > 0);

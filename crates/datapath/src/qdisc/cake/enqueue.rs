@@ -60,7 +60,7 @@ impl Cake {
         index
     }
 
-    /// After idleness the clocks start from now: nothing was saved up.
+    /// After idleness the clocks start from now: no credit accumulates.
     #[inline]
     fn restart_clocks(&mut self, tin: usize, now: u64) {
         let tin = &mut self.tins[tin];
@@ -108,7 +108,7 @@ impl Cake {
         }
     }
 
-    /// Puts the segments of a super-packet into its queue. Where it lay nothing stays, as with a packet that is queued whole.
+    /// Puts the segments of a super-packet into its queue. Its place is empty afterwards, as for a packet queued whole.
     #[cold]
     fn split(&mut self, tin: usize, index: usize, place: &mut Packet, cx: &Cx<'_>) {
         let packet = place.take();
@@ -178,7 +178,7 @@ impl Cake {
         self.drop(Reason::AckFilter, ticket, cx);
     }
 
-    /// Drops an ACK as it comes, with the accounts of a filtered one.
+    /// Drops an arriving ACK, with the counters of a filtered one.
     fn refuse_ack(&mut self, tin: usize, packet: Packet, cx: &mut Cx<'_>) {
         let owner = packet.meta.owner;
         if self.ack_log.is_some() {
@@ -215,7 +215,7 @@ impl Cake {
     }
 
     /// Drops from the longest queues until the memory limit is kept (`cake_drop`). The packet's
-    /// owner hears of it if its own queue was hit.
+    /// owner is notified if its own queue was hit.
     fn prune(&mut self, own: QueueId, cx: &mut Cx<'_>) -> Enqueue {
         let mut verdict = Enqueue::Queued;
         while self.memory.used > self.memory.limit {
@@ -270,7 +270,7 @@ impl Backlogs for [Tin; MAX_TINS] {
     }
 }
 
-/// What is told of an ACK that goes.
+/// What is logged about a dropped ACK.
 fn gone(older: &Packet, newest: &Packet) -> Option<FilteredAck> {
     let flow = older.inner_flow().or_else(|| older.flow())?;
     let (ack, newest) = (Segment::of(older)?.ack, Segment::of(newest)?.ack);

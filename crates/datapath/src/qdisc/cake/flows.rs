@@ -9,10 +9,10 @@ use super::pool::Chain;
 use super::rotations::{Rotation, Rotations};
 use super::table;
 
-/// Which part of its life a flow is in (`CAKE_SET_*`): it says which rotation the flow waits in.
+/// The state of a flow (`CAKE_SET_*`), which determines its rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Set {
-    /// Unknown: no packets and no memory of any.
+    /// Unknown: no packets and no state.
     #[default]
     None,
     /// Uses less than its share: served first.
@@ -21,7 +21,7 @@ pub enum Set {
     SparseWait,
     /// Has a standing queue.
     Bulk,
-    /// Empty, but its AQM state has not come to rest.
+    /// Empty, but its AQM state has not decayed yet.
     Decaying,
 }
 
@@ -45,10 +45,10 @@ pub struct CakeFlow {
     destination: u16,
 }
 
-/// What a look-up in the set-associative table had to do.
+/// The result of a look-up in the set-associative table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// The flow has its queue at home, or came back to it.
+    /// The flow has its home queue, or got it back.
     Direct,
     /// The flow has its queue elsewhere in its set.
     Indirect,
@@ -58,7 +58,7 @@ pub enum Lookup {
     Collision,
 }
 
-/// The tables of one tin, made when its first packet comes. What is looked through lies close
+/// The tables of one tin, made when its first packet comes. Data that is searched lies close
 /// together.
 #[derive(Clone, Debug)]
 pub struct Flows {
@@ -125,7 +125,7 @@ impl Flows {
     }
 
     /// The queue for a packet with this hash (`cake_hash`), and how it was found. The hashes of
-    /// its source and destination host are only asked for where the queue changes hands.
+    /// its source and destination host are computed only if the queue gets another flow.
     #[inline]
     pub fn find(
         &mut self,
@@ -255,7 +255,7 @@ impl Flows {
         load
     }
 
-    /// The queues of flows that are not forgotten, by index.
+    /// The queues of flows with state, by index.
     pub fn active(&self) -> impl Iterator<Item = (usize, &CakeFlow)> {
         let known = |&(index, _): &(usize, &CakeFlow)| self.sets[index] != Set::None;
         self.queues.iter().enumerate().filter(known)

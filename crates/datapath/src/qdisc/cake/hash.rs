@@ -1,6 +1,6 @@
 //! Hashing: from a packet to the numbers that choose its queue and its hosts.
 //!
-//! The hash is keyed, so that nobody outside can aim at a queue, and symmetric: both directions
+//! The hash is keyed, so that an attacker cannot target a queue, and symmetric: both directions
 //! of a connection have the same hash (`flow_hash_from_keys`).
 
 use super::classid::Choice;
@@ -23,7 +23,7 @@ pub const WAYS: usize = 8;
 pub struct FlowKeys {
     /// What the dissector found.
     seen: packet::FlowKeys,
-    /// What the packet's socket has drawn, which goes before a hash of the flow; 0 if nothing.
+    /// The hash chosen by the packet's socket, which has priority over a hash of the flow; 0 if none.
     drawn: u32,
 }
 
@@ -63,7 +63,7 @@ impl SetSlot {
     }
 
     /// The slot whose entry in `table` fulfils the condition: the first of the set from the home
-    /// slot on and around. All are looked at, which is sooner done than to guess where to stop.
+    /// slot on and around. All are compared, which is faster than to predict where to stop.
     #[inline]
     pub fn find<T: Copy>(self, table: &[T; QUEUES], fulfils: impl Fn(T) -> bool) -> Option<usize> {
         let ways = table[self.set..].first_chunk::<WAYS>().expect("tables hold whole sets");
@@ -89,7 +89,7 @@ impl FlowKeys {
     }
 
     /// Addresses and ports as the connection had them before translation
-    /// (`cake_update_flowkeys`). What a socket has drawn knows nothing of it.
+    /// (`cake_update_flowkeys`). A hash chosen by a socket does not depend on it.
     #[cold]
     fn translate_back(&mut self, packet: &Packet, conntrack: &dyn Conntrack) {
         let Some(outer) = packet.flow() else { return };
@@ -124,13 +124,13 @@ impl Hasher {
         Self { key, as_kernel: true }
     }
 
-    /// The hashes of a packet, of which each is computed when it is asked for.
+    /// The hashes of a packet, each computed on demand.
     pub fn hashes<'a>(&'a self, keys: &'a FlowKeys, choice: Choice) -> Hashes<'a> {
         Hashes { hasher: self, keys, choice }
     }
 
     /// Both directions have the same hash (`__flow_hash_consistentify`): of the addresses the
-    /// smaller comes first, and so of the ports, whosever they are.
+    /// smaller comes first, and independently the smaller port.
     #[inline]
     fn flow(&self, keys: &packet::FlowKeys) -> u32 {
         if self.as_kernel {

@@ -21,7 +21,7 @@ impl Hosts {
     }
 
     /// The slot of the host with this hash: its own, else one without bulk flows, else its home
-    /// slot, shared with whoever is there.
+    /// slot, shared with the host that has it.
     pub fn slot(&mut self, hash: u32) -> u16 {
         let home = SetSlot::home(hash);
         let slot = home

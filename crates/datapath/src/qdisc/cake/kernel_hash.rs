@@ -1,9 +1,9 @@
 //! The kernel's own hash of flows (`flow_hash_from_keys`): SipHash-2-4 of `struct flow_keys` as it
 //! lies in the memory of a 64-bit little-endian machine.
 //!
-//! [`super::hash`] has a faster one, which tells flows apart as well as this one. This one says in
-//! which queue a kernel puts a packet, if its key is known, and therefore which flows collide there
-//! and from which of several equally long queues it drops.
+//! [`super::hash`] has a faster one of equal quality. This one reproduces
+//! in which queue a kernel with a known key puts a packet, and therefore which flows collide
+//! and from which of several equally long queues the kernel drops.
 
 use crate::packet::{FlowAddresses, FlowKeys};
 use core::hash::Hasher as _;
@@ -21,9 +21,9 @@ pub fn flow(key: (u64, u64), keys: &FlowKeys) -> u32 {
 /// One of a packet's two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Who has sent it.
+    /// The source address.
     Source,
-    /// Who is to get it.
+    /// The destination address.
     Destination,
 }
 

@@ -13,7 +13,7 @@ pub struct Memory {
     pub limit: u64,
 }
 
-/// Bytes that `packet` is charged as: its truesize, or where nobody has set that, what the kernel
+/// Bytes that `packet` is charged as: its truesize, or if that is not set, what the kernel
 /// allocates for such a frame of a packet socket.
 pub fn footprint(packet: &Packet) -> u32 {
     match packet.meta.truesize {
@@ -23,9 +23,9 @@ pub fn footprint(packet: &Packet) -> u32 {
     }
 }
 
-/// Bytes that segment `segment` of the super-packet `whole` is charged as (`skb_segment`): what
-/// lies in one piece is copied, of what lies in pages the segment has a share. But the last one
-/// answers for the super-packet, whose owner it has taken over.
+/// Bytes that segment `segment` of the super-packet `whole` is charged as (`skb_segment`): linear
+/// data is copied, pages are shared. The last segment takes over the owner of the super-packet, and is charged
+/// all of its memory.
 pub fn segment_footprint(whole: &Packet, segment: &Packet, last: bool) -> u32 {
     if last {
         footprint(whole)
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(charged(5), (pages, vec![1768, 1768, 1768, 1768, pages]), "5054 bytes");
     }
 
-    /// What the kernel was seen to charge for frames of a packet socket.
+    /// Observed charges of the kernel for frames of a packet socket.
     #[test]
     fn buffers_are_powers_of_two() {
         let cases = [(60, 768), (176, 768), (177, 1280), (688, 1280), (689, 2304), (1712, 2304)];

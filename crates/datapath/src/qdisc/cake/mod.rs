@@ -72,7 +72,7 @@ pub struct Cake {
     tins: Box<[Tin; MAX_TINS]>,
     /// Which tins have flows with packets or flows that wait for their turn: a bit each.
     active: u8,
-    /// The tin that was last at hand (`cur_tin`), where the next turn begins when unlimited.
+    /// The tin chosen last (`cur_tin`), where the round robin continues when unlimited.
     current: usize,
     pool: Pool,
     longest: Option<Box<Longest>>,
@@ -86,19 +86,19 @@ pub struct Cake {
     sizes: Sizes,
     autorate: Autorate,
     wake_at: Option<Instant>,
-    /// The isolation was changed while there were flows, which are counted for hosts as they were.
+    /// The isolation mode was changed while there were flows, which are still counted for their former hosts.
     isolation_changed: bool,
     hasher: Hasher,
     draws: Draws,
     conntrack: Option<Arc<dyn Conntrack>>,
     filters: Vec<Filter>,
-    /// What the ACK filter decided, if somebody wants to know.
+    /// A log of the ACK filter's decisions, if enabled.
     ack_log: Option<Vec<AckJudgement>>,
-    /// Of these only those by which an ACK goes.
+    /// Log only decisions to drop an ACK.
     logs_gone_only: bool,
 }
 
-/// One packet that the ACK filter looked at, and why it went or stayed.
+/// One packet that the ACK filter examined, and why it was dropped or kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckJudgement {
     /// The owner ([`crate::packet::Meta::owner`]) of the packet that was looked at.
@@ -184,7 +184,7 @@ impl Cake {
         Self { handle, ..self }
     }
 
-    /// The same with a connection tracker, which `nat` asks.
+    /// The same with a connection tracker for `nat`.
     pub fn with_conntrack(self, conntrack: Arc<dyn Conntrack>) -> Self {
         Self { conntrack: Some(conntrack), ..self }
     }
@@ -206,7 +206,7 @@ impl Cake {
         self.ack_log.as_deref().unwrap_or_default()
     }
 
-    /// So many dropped ACKs are logged.
+    /// Maximum number of logged ACKs.
     pub const GONE_MAX: usize = 1_000_000;
 
     fn log_ack(&mut self, judgement: AckJudgement) {
@@ -261,7 +261,7 @@ impl Cake {
             tin.configure(&self.config, class, self.rate, self.mtu);
         }
         self.cost = self.tins[0].cost;
-        // The kernel clears the tins that there aren't, and so has the last of them at hand.
+        // The kernel clears the unused tins, which leaves the last of them as `cur_tin`.
         if classes.len() < MAX_TINS {
             self.current = MAX_TINS - 1;
         }
@@ -306,7 +306,7 @@ impl Cake {
         Some(ticket)
     }
 
-    /// A packet waits no longer.
+    /// A packet is no longer queued.
     #[inline]
     fn account_gone(&mut self, ticket: &DetachedPacket) {
         let charge = self.pool.charge(ticket);

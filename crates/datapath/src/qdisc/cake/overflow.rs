@@ -11,7 +11,7 @@ pub const MAX_TINS: usize = 8;
 pub struct Longest {
     heap: Box<[QueueId]>,
     position: Box<[u16]>,
-    /// Dequeues until the heap is forgotten; 0 = it is.
+    /// Dequeues until the heap is discarded; 0 = there is none.
     countdown: u16,
 }
 
@@ -81,8 +81,8 @@ impl Longest {
         self.heap[0] != place || !self.heap[1..=2].iter().any(is_longer)
     }
 
-    /// The queue that was said to be the longest is empty: the heap is set right the next time, from
-    /// the order that it has now.
+    /// The queue at the root is empty: the heap is rebuilt the next time, from
+    /// its present order.
     pub fn distrust(&mut self) {
         self.countdown = 0;
     }
@@ -92,9 +92,9 @@ impl Longest {
         self.countdown = self.countdown.saturating_sub(1);
     }
 
-    /// Lets what is at `at` sink (`cake_heapify`). The kernel goes on to compare with the backlog
-    /// that it has moved up, not with the one that sinks, which therefore seldom gets further than
-    /// one level: the heap's choice need not be a longest queue.
+    /// Moves the entry at `at` down (`cake_heapify`). The kernel continues to compare with the backlog
+    /// that it has moved up, not with the one that moves down. So an entry rarely moves further than
+    /// one level, and the root need not be a longest queue.
     fn sift_down(&mut self, mut at: usize, backlogs: &impl Backlogs) {
         let mut largest = backlogs.backlog(self.heap[at]);
         loop {

@@ -14,9 +14,9 @@ pub enum Rotation {
     Decaying,
 }
 
-/// Three rings. Each begins and ends in a link of its own behind those of the queues, and who
-/// waits nowhere is a ring alone, so that moving asks nothing. The table is small enough to stay
-/// in the nearest cache, where the flows themselves would not.
+/// Three rings in one table of links. The head of each ring is a link of its own behind those of the queues. A queue
+/// in no rotation is a ring of its own, so that moving needs no case distinction. The table is small enough to stay
+/// in the first-level cache; the flows themselves would not.
 #[derive(Clone, Debug)]
 pub struct Rotations {
     links: Box<[Neighbours; LINKS]>,
@@ -29,12 +29,12 @@ struct Neighbours {
 }
 
 impl Rotations {
-    /// Nobody waits.
+    /// All rotations are empty.
     pub fn new() -> Self {
         Self { links: table((0..LINKS).map(Neighbours::alone)) }
     }
 
-    /// The queue that is served next, and none if nobody waits: new flows before old ones and
+    /// The queue that is served next, if any: new flows before old ones and
     /// those before decaying ones, or a decaying one before all others.
     #[inline]
     pub fn first(&self, decaying_first: bool) -> Option<usize> {
@@ -69,7 +69,7 @@ impl Rotations {
         self.links[index] = Neighbours { previous: last, next: ring as u16 };
     }
 
-    /// Queue `index` waits nowhere.
+    /// Removes queue `index` from its rotation.
     #[inline]
     pub fn leave(&mut self, index: usize) {
         self.unlink(index);

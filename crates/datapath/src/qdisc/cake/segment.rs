@@ -17,7 +17,7 @@ pub struct Segment<'a> {
     pub ack: Seq,
     /// The twelve bits after the data offset: three reserved ones, AE, and the eight flags.
     pub flags: u16,
-    /// Payload bytes by the IP header's length; negative if that lies.
+    /// Payload bytes by the IP header's length; negative if that is wrong.
     pub payload: i32,
     /// The options.
     options: Options<'a>,

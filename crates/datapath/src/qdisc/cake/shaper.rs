@@ -68,7 +68,7 @@ impl Clocks {
         self.next > now
     }
 
-    /// The first packet after idleness: what was not used is lost.
+    /// The first packet after idleness: unused time is lost.
     pub fn restart(&mut self, now: u64) {
         if self.next < now {
             *self = Self { next: now, failsafe: now };
@@ -92,7 +92,7 @@ impl Clocks {
 pub enum ChargeKind {
     /// It takes time on the link.
     Sent,
-    /// It takes the time that it would have had, but does not hold back what follows for longer.
+    /// It is charged its transmission time, but only to the main clock.
     Dropped,
 }
 

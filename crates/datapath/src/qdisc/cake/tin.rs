@@ -1,4 +1,4 @@
-//! One tin: its share of the rate, its flows, and what it has seen.
+//! One tin: its share of the rate, its flows and its statistics.
 
 use super::cobalt::Params;
 use super::config::{Config, FlowMode};
@@ -147,7 +147,7 @@ impl Tin {
         }
     }
 
-    /// The flow that may send: each before it whose share is used up gets the next one, at the
+    /// The flow that may send. Flows before it without credit get a new quantum and move to the
     /// end of the old flows. `None` without any flow.
     #[inline]
     pub fn next_flow(

@@ -1,4 +1,4 @@
-//! Tins: which packets share a priority, what each tin may use, and in which order they're shown.
+//! Tins: which packets share a priority, what each tin may use, and in which order they are shown.
 
 use super::config::{Config, TinMode};
 use crate::packet::{EtherType, Network, Packet};

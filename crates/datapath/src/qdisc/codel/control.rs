@@ -60,9 +60,9 @@ impl CodelTime {
 /// What CoDel is configured with (`struct codel_params`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelParams {
-    /// Sojourn time that is acceptable for ever.
+    /// Acceptable standing sojourn time.
     pub target: CodelTime,
-    /// How long it may be exceeded before something is done.
+    /// How long it may be exceeded before the first drop or mark.
     pub interval: CodelTime,
     /// Sojourn time above which every packet is marked.
     pub ce_threshold: CodelTime,

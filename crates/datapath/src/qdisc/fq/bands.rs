@@ -1,13 +1,13 @@
-//! The lists of flows of `fq`: a flow that comes is among the new ones, then among the old ones.
+//! The lists of flows of `fq`: a flow with a first packet joins the new ones, later the old ones.
 //!
-//! There are three bands of priority, of which all packets here are of the second. But a flow is put into a list before it
-//! hears of its band (`fq_enqueue`), so the first time it is a new one of the first band.
+//! There are three bands of priority, of which all packets here are of the second. But the kernel puts a flow into a list before it
+//! sets the flow's band (`fq_enqueue`), so the first time it is among the new ones of the first band.
 
 use std::collections::VecDeque;
 
 /// How many bands there are (`FQ_BANDS`).
 const BANDS: usize = 3;
-/// What a band may send before it is the next one's turn, in bytes.
+/// What a band may send before the next one is served, in bytes.
 const QUANTA: [i32; BANDS] = [9 << 16, 3 << 16, 1 << 16];
 
 /// A list of flows.

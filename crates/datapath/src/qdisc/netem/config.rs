@@ -1,4 +1,4 @@
-//! What netem can be told to do.
+//! The configuration of netem.
 
 use super::random::{Chance, Correlated, DelayTable, Loss};
 use crate::units::{NANOS_PER_SEC, Rate};
@@ -12,7 +12,7 @@ pub struct NetemConfig {
     pub delay: i64,
     /// Spread of the delay in ns.
     pub jitter: i64,
-    /// Likeness of successive delays.
+    /// Correlation of successive delays.
     pub delay_correlation: Correlated,
     /// Shape of the delay; uniform without.
     pub distribution: Option<DelayTable>,
@@ -26,7 +26,7 @@ pub struct NetemConfig {
     pub corrupt: (Chance, Correlated),
     /// Which packets leave at once, past those that wait. Without a delay it has no effect.
     pub reorder: (Chance, Correlated),
-    /// Only every so manieth packet may be reordered; 0: no reordering at all.
+    /// Only every `gap`th packet may be reordered; 0: no reordering at all.
     pub gap: u32,
     /// Serialisation at a rate.
     pub rate: Option<NetemRate>,
@@ -82,8 +82,8 @@ impl Default for NetemConfig {
 }
 
 impl NetemConfig {
-    /// What a change to these settings makes of `old`: limit, delay, jitter, loss, duplication and
-    /// gap are always set anew; all else stays as it was where it is not given.
+    /// Applies a change to `old`: limit, delay, jitter, loss, duplication and
+    /// gap are always replaced; other settings keep their value if they are not given.
     pub(super) fn over(mut self, old: Self) -> Self {
         if !self.has_correlation() {
             self.delay_correlation = old.delay_correlation;

@@ -41,7 +41,7 @@ pub struct Netem {
     stats: Stats,
 }
 
-/// What netem has made itself.
+/// Duplicates that netem has created.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
     packets: u64,
@@ -55,11 +55,11 @@ struct SlotState {
     bytes_left: i64,
 }
 
-/// Whether a packet may be doubled.
+/// Whether a packet may be duplicated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubling {
     Allowed,
-    /// It is a double, or part of one.
+    /// It is a duplicate, or part of one.
     Not,
 }
 
@@ -162,7 +162,7 @@ impl Netem {
         copy
     }
 
-    /// A packet comes in: it may be doubled and lost. One that is both stays one. The sender never learns of a loss.
+    /// A packet arrives: it may be duplicated and lost; if both, one copy remains. The sender is never notified of a loss.
     fn enter(&mut self, mut packet: Packet, doubling: Doubling, cx: &mut Cx<'_>) -> Enqueue {
         let (chance, correlated) = &mut self.config.duplicate;
         let doubled = doubling == Doubling::Allowed && correlated.hits(*chance, &mut self.rng);
@@ -173,7 +173,7 @@ impl Netem {
         let double = (doubled && !lost).then(|| self.copy_of(&packet));
         let others = self.corrupt(&mut packet);
         if self.waiting() >= self.config.limit {
-            // It counts as one, whatever has become of it.
+            // It counts as a duplicate, even if it was lost.
             self.stats.drops += 1;
             let all = core::iter::once(packet).chain(others).chain(double);
             all.for_each(|packet| cx.drop(Reason::QdiscOverlimit, packet));
@@ -189,7 +189,7 @@ impl Netem {
         Enqueue::Queued
     }
 
-    /// Damages the packet if it is its turn. Of a super-packet only the first segment is damaged; the others
+    /// Damages the packet with the configured probability. Of a super-packet only the first segment is damaged; the others
     /// are to enter one by one (`netem_segment`).
     fn corrupt(&mut self, packet: &mut Packet) -> Vec<Packet> {
         let (chance, correlated) = &mut self.config.corrupt;
@@ -234,7 +234,7 @@ impl Netem {
         let mut from = now;
         if let Some(rate) = self.config.rate {
             if let Some(last) = self.last_time() {
-                // Delays of centuries wrap, as the kernel's.
+                // Delays of centuries wrap, as in the kernel.
                 delay = delay.wrapping_sub(last.as_nanos().wrapping_sub(now.as_nanos()) as i64);
                 delay = delay.max(0);
                 from = last;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A probability as netem keeps it: parts of 2³² - 1, where the largest value means always.
 pub type Chance = u32;
 
-/// Draws that resemble the one before (`struct crndstate`).
+/// Correlated random numbers (`struct crndstate`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Correlated {
     /// How much of the previous value goes into the next, in parts of 2³² - 1.
@@ -21,7 +21,7 @@ impl Correlated {
         Self { rho, last: None }
     }
 
-    /// The next 32 bits (`get_crandom`). The first resemble a value that is drawn as well (`init_crandom`).
+    /// The next 32 bits (`get_crandom`). The first one is correlated with a random initial value (`init_crandom`).
     pub fn draw(&mut self, rng: &mut Rng) -> u32 {
         if self.rho == 0 {
             return rng.next_u32();

@@ -1,4 +1,4 @@
-//! Where packets wait for their times.
+//! Packets in order of their departure times.
 
 use crate::packet::Packet;
 use crate::units::Instant;

@@ -183,7 +183,7 @@ pub enum AnyCongestionControl {
     Yeah(Yeah),
     /// A library user's own.
     Guest(Guest, guest::BoxedModule),
-    /// What tests put in, to see what a module is told and may do.
+    /// For tests: records the calls that a module gets.
     #[cfg(test)]
     Test(Box<super::rate_based::RateBased>),
 }
@@ -277,8 +277,7 @@ impl AnyCongestionControl {
         }
     }
 
-    /// It hears of an ACK up to `snd_una` before the congestion machine acts on it: `in_ack_event` is set, and does
-    /// something then.
+    /// Its `in_ack_event` also acts on ACKs at `snd_una`, before the congestion state machine processes them.
     #[inline]
     pub fn has_in_ack_event(&self, snd_una: Seq) -> bool {
         match self {
@@ -308,7 +307,7 @@ impl AnyCongestionControl {
         }
     }
 
-    /// The kernel's name of what is at work.
+    /// The kernel's name of the module in use.
     pub fn name(&self) -> &'static str {
         match self {
             Self::DctcpReno(_) => "dctcp-reno",
@@ -317,7 +316,7 @@ impl AnyCongestionControl {
         }
     }
 
-    /// The connection has no ECN, or not the one that the module needs: a module that cannot do without becomes
+    /// The connection has not negotiated the kind of ECN that the module needs: a module that requires it becomes
     /// Reno (`dctcp_init`).
     pub fn fall_back(&mut self, has_ecn: bool, is_accurate: bool) {
         match self {
@@ -395,7 +394,7 @@ impl CongestionControl for AnyCongestionControl {
 
     fn get_info(&self, ack: &Ack) -> Option<CcInfo> {
         match self {
-            // The structure is there, all zeroes.
+            // The kernel returns the structure, filled with zeroes.
             Self::DctcpReno(_) => Some(CcInfo::Dctcp(dctcp::DctcpInfo::default())),
             module => dispatch!(module, module => module.get_info(ack)),
         }

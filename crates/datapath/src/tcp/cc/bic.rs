@@ -18,7 +18,7 @@ pub struct Bic {
     segments_per_ack_16: u32,
 }
 
-/// `max_increment`: segments that a round trip brings at most.
+/// `max_increment`: maximum growth in a round trip, segments.
 const MAX_INCREMENT: u32 = 16;
 /// `low_window`: up to this window BIC is Reno, segments.
 const LOW_WINDOW: u32 = 14;
@@ -60,7 +60,7 @@ impl Bic {
             return;
         }
         let mut count = self.search(cwnd);
-        // Before the first loss, or where the link is hardly used.
+        // Before the first loss, or if the link is hardly used.
         if self.last_max_cwnd == 0 {
             count = count.min(20);
         }
@@ -98,7 +98,7 @@ impl CongestionControl for Bic {
         *self = Self::default();
     }
 
-    /// With fast convergence: who loses before the old window is reached makes room for others.
+    /// With fast convergence: after a loss below the old window, the flow aims lower to release bandwidth.
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
         let cwnd = window.snd_cwnd;
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {

@@ -1,6 +1,6 @@
 //! CAIA delay-gradient (D. Hayes, G. Armitage, "Revisiting TCP congestion control using delay gradients",
-//! NETWORKING 2011; K. K. Jonassen, "Implementing CAIA Delay-Gradient in Linux", 2015), as `tcp_cdg.c`: backs off
-//! the more likely the faster the RTT rises, and takes losses that no queue explains as before.
+//! NETWORKING 2011; K. K. Jonassen, "Implementing CAIA Delay-Gradient in Linux", 2015), as `tcp_cdg.c`: the probability of a
+//! back-off grows with the gradient of the RTT, and a loss halves the window that there would be without back-offs.
 
 use super::bbr::drawn;
 use super::{Ack, AckSample, CongestionControl, CwndEvent, Reno, Window};
@@ -9,8 +9,8 @@ use crate::packet::seq::Seq;
 /// Parameters of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Params {
-    /// What every draw against the probability of a back-off gives, to replay a recorded transfer;
-    /// `None`: drawn from the connection's own luck.
+    /// Fixed result of every draw against the probability of a back-off, to replay a recorded transfer;
+    /// `None`: drawn from the connection's random stream.
     pub draw: Option<u32>,
 }
 
@@ -21,14 +21,14 @@ pub struct Cdg {
     /// Lowest and highest RTT of this round trip and of the one before, µs; 0 without samples.
     rtt: MinMax,
     rtt_prev: MinMax,
-    /// The latest gradients, their sum, where the next one goes, and whether all are known.
+    /// The latest gradients, their sum, the index of the next one, and whether all are filled.
     gradients: [MinMax; WINDOW],
     sum: MinMax,
     tail: usize,
     filled: bool,
     /// The reduction under way is a back-off (`CDG_BACKOFF`).
     backs_off: bool,
-    /// Delayed ACKs that are expected, up to 5.
+    /// Delayed ACKs to expect, up to 5.
     delayed_acks: u32,
     /// What is acknowledged beyond this ends the round trip.
     round_end: Seq,
@@ -40,7 +40,7 @@ pub struct Cdg {
     samples: u32,
     /// Lowest RTT ever, µs; 0 without samples.
     delay_min: u32,
-    /// When the latest ACK of a train came, and the train's first, µs; 0 if there is none.
+    /// Arrival of the latest ACK of a train, and of its first one, µs; 0 if there is none.
     last_ack: u32,
     train_began: u32,
     draws: u32,
@@ -59,11 +59,11 @@ const WINDOW: usize = 8;
 const BACKOFF_BETA: u32 = 724;
 /// `backoff_factor`: the sum of the gradients in µs times this is the exponent in millionths.
 const BACKOFF_FACTOR: u32 = 42;
-/// `use_ineff`: more back-offs in a row than this bring nothing, and are left out.
+/// `use_ineff`: after this many back-offs in a row without effect, further ones are skipped.
 const INEFFECTIVE: u32 = 5;
-/// ACKs closer than this are of one train, µs.
+/// ACKs closer together than this belong to one train, µs.
 const TRAIN_GAP: u32 = 3_000;
-/// HyStart's shortest time, µs.
+/// Lower bound of both thresholds of HyStart, µs.
 const SHORTEST: u32 = 125;
 /// Samples before HyStart looks at delay.
 const MIN_SAMPLES: u32 = 8;
@@ -104,7 +104,7 @@ impl Cdg {
         self.shadow_window = window.snd_cwnd;
     }
 
-    /// Slow start ends where a train of ACKs is as long as the path, or the RTT has risen by an
+    /// Slow start ends when a train of ACKs is longer than half the minimum RTT, or when the RTT has risen by an
     /// eighth (`tcp_cdg_hystart_update`).
     fn hystart(&mut self, window: &mut Window, ack: &Ack) {
         let (delay, lowest) = (self.rtt.min as u32, self.delay_min);
@@ -148,7 +148,7 @@ impl Cdg {
             if self.tail == 0 {
                 self.filled = true;
             } else {
-                // As if the rest were like those that are known.
+                // Extrapolate from the gradients known so far.
                 gradient = gradient.wrapping_mul(WINDOW as i32) / self.tail as i32;
             }
         }
@@ -175,7 +175,7 @@ impl Cdg {
         true
     }
 
-    /// What is measured from here on is of another window.
+    /// Later measurements belong to another window.
     fn start_round(&mut self, ack: &Ack) {
         self.round_end = ack.snd_nxt;
         self.rtt_prev = self.rtt;
@@ -197,8 +197,8 @@ impl MinMax {
     }
 }
 
-/// 2^32 e^-x, for x in millionths (`nexp_u32`): a product over the bits of x / 256, and a line for
-/// the rest.
+/// 2^32 e^-x, for x in millionths (`nexp_u32`): a product over the bits of x / 256, with linear interpolation
+/// of the remainder.
 fn negative_exponential(x: u32) -> u32 {
     let mut bits = x >> 8;
     if bits > 0xffff {
@@ -221,7 +221,7 @@ const POWERS: [u64; 16] = [
 ];
 
 impl CongestionControl for Cdg {
-    /// The RTT of the handshake is known before the module begins, and counts.
+    /// The RTT of the handshake is measured before `init`, and counts.
     fn init(&mut self, window: &mut Window, ack: &Ack) {
         let rtt = self.rtt;
         self.begin(window, ack);
@@ -264,7 +264,7 @@ impl CongestionControl for Cdg {
     fn pkts_acked(&mut self, _window: &mut Window, ack: &Ack, sample: &AckSample) {
         let Some(rtt_us) = sample.rtt_us.filter(|rtt_us| *rtt_us > 0) else { return };
         let rtt = rtt_us as i32;
-        // A delayed ACK counts only if it came earlier than any other.
+        // The RTT of a delayed ACK counts only if it is the lowest.
         if ack.sacked_out == 0 {
             if sample.pkts_acked == 1 && self.delayed_acks > 0 {
                 self.rtt.min = self.rtt.min.min(rtt);

@@ -2,8 +2,8 @@
 //! six bits, then one Newton step in integers (Ha, Rhee and Xu, "CUBIC: a new TCP-friendly
 //! high-speed TCP variant", 2008).
 //!
-//! The guesses are measured. A kernel was made to tell K for each of 6,000 distances to the old window (7.3), and was seen
-//! to follow it before that (6.1): each guess is the only one that gives all K with its leading bits.
+//! The guesses are derived from measurements, not copied. A 7.3 kernel reported K for each of 6,000 distances to the old
+//! window, and before that a 6.1 kernel's windows were observed. Each guess is the only value that gives all K with its leading bits.
 
 /// 64 times the cube root of the leading bits, about 2 % high, from 8 on.
 const FIRST_GUESS: [u16; 56] = [
@@ -113,7 +113,7 @@ mod tests {
         (202, 8_154, 8_158),
     ];
 
-    /// Told by Linux 7.3, where a coarser measurement had left more than one guess: distance and K.
+    /// Reported by Linux 7.3 for distances where a coarser measurement allowed more than one guess: distance and K.
     const TOLD: [(u64, u32); 12] = [
         (68, 5_671),
         (109, 6_636),
@@ -152,7 +152,7 @@ mod tests {
         for &cube in &cubes {
             let exact = (cube as f64).cbrt();
             let error = (f64::from(cubic_root(cube)) - exact).abs() / exact;
-            // One unit is what rounding may take from a small root.
+            // Rounding may change a small root by one unit.
             worst = worst.max(error - 1.0 / exact);
             sum += error;
         }

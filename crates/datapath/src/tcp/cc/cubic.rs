@@ -119,7 +119,7 @@ impl Cubic {
         let t = t / u64::from(HZ);
         let k = u64::from(self.k);
         let offset = t.abs_diff(k);
-        // After six idle minutes 64 bits are too few; the kernel's wrap as well.
+        // After six idle minutes the cube exceeds 64 bits and wraps, as in the kernel.
         let cube = offset.wrapping_mul(offset).wrapping_mul(offset);
         let delta = (CUBE_RTT_SCALE.wrapping_mul(cube) >> (10 + 3 * CUBIC_HZ_SHIFT)) as u32;
         let target = if t < k {
@@ -188,7 +188,7 @@ impl CongestionControl for Cubic {
 
     fn pkts_acked(&mut self, window: &mut Window, ack: &Ack, sample: &AckSample) {
         let Some(rtt_us) = sample.rtt_us else { return };
-        // Delay samples right after a recovery are of the old queue.
+        // Delay samples right after a recovery still include the old queue.
         if self.epoch_start != 0 && (ack.jiffies.wrapping_sub(self.epoch_start) as i32) < HZ as i32
         {
             return;
@@ -243,7 +243,7 @@ mod tests {
         let mut cubic = Cubic::new(true, 717);
         assert_eq!(cubic.ssthresh(&avoidance(100), &ack_at(0)), 70);
         assert_eq!(cubic.last_max_cwnd, 100);
-        // Fast convergence: a second loss below the old maximum remembers less than the window.
+        // Fast convergence: after a second loss below the old maximum, the new maximum is less than the window.
         assert_eq!(cubic.ssthresh(&avoidance(80), &ack_at(0)), 56);
         assert_eq!(cubic.last_max_cwnd, 80 * (1024 + 717) / 2048);
     }

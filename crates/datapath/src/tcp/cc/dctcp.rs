@@ -34,10 +34,10 @@ pub struct Dctcp {
     loss_cwnd: u32,
 }
 
-/// `struct tcp_dctcp_info`: what `TCP_CC_INFO` and inet_diag tell of DCTCP.
+/// `struct tcp_dctcp_info`: what `TCP_CC_INFO` and inet_diag report about DCTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DctcpInfo {
-    /// DCTCP is at work; false after falling back to Reno, and all else is then zero.
+    /// DCTCP is active; false after the fallback to Reno, with all other fields zero.
     pub enabled: bool,
     /// The latest data segment came with CE (the receiver's state).
     pub ce_state: bool,
@@ -99,7 +99,7 @@ impl Dctcp {
         window.snd_ssthresh = (window.snd_cwnd >> 1).max(2);
     }
 
-    /// All that was on its way when alpha last moved is acknowledged.
+    /// Everything that was in flight at the last update of alpha is acknowledged.
     #[inline]
     pub(super) fn ends_window(&self, snd_una: Seq) -> bool {
         !snd_una.before(self.next_seq)
@@ -108,7 +108,7 @@ impl Dctcp {
     /// alpha after a window in which `marked` of `delivered` packets came with CE.
     fn next_alpha(&self, delivered: u32, marked: u32) -> u32 {
         let shift = u32::from(self.params.shift_g);
-        // What is too small to be shifted out goes at once, or alpha would never reach zero.
+        // A value that the shift would not decrease is dropped at once, otherwise alpha would never reach zero.
         let decay = match self.alpha >> shift {
             0 => self.alpha,
             decay => decay,

@@ -34,7 +34,7 @@ pub struct Htcp {
     measured: u32,
 }
 
-/// What a reduction that was wrong gives back (`undo_*`).
+/// State to restore if a reduction was spurious (`undo_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UndoState {
     reduced: u32,
@@ -112,7 +112,7 @@ impl Htcp {
         }
         let rate = self.packets.wrapping_mul(HZ) / elapsed.max(1);
         if ack.jiffies.wrapping_sub(self.reduced) / self.min_rtt <= 3 {
-            // Right after a reduction nothing is known.
+            // Right after a reduction there is no measurement.
             (self.min_rate, self.max_rate, self.rate) = (rate, rate, rate);
         } else {
             self.rate = self.rate.wrapping_mul(3).wrapping_add(rate) / 4;
@@ -152,7 +152,7 @@ impl Htcp {
             factor = 1 + beyond.wrapping_mul(10).wrapping_add(square) / HZ;
         }
         if self.min_rtt > 0 {
-            // Half of the effect of the RTT on the growth a second goes.
+            // Removes half of the effect that the RTT has on growth per second.
             let scale = ((HZ << 3) / self.min_rtt.wrapping_mul(10).max(1)).clamp(1 << 2, 10 << 3);
             factor = (factor.wrapping_shl(3) / scale).max(1);
         }
@@ -171,7 +171,7 @@ impl CongestionControl for Htcp {
     fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
         self.update_beta();
         self.update_alpha(ack);
-        // The highest RTT is forgotten slowly.
+        // The highest RTT decays slowly.
         if self.min_rtt > 0 && self.max_rtt > self.min_rtt {
             let queue = self.max_rtt - self.min_rtt;
             self.max_rtt = self.min_rtt + queue.wrapping_mul(95) / 100;
@@ -209,7 +209,7 @@ impl CongestionControl for Htcp {
 
     fn set_state(&mut self, _window: &mut Window, ack: &Ack, new: CaState) {
         match new {
-            // The reduction is over, and was right.
+            // The reduction is over and was not spurious.
             CaState::Open => {
                 if self.before.take().is_some_and(|before| before.reduced != 0) {
                     self.reduced = ack.jiffies;

@@ -23,7 +23,7 @@ pub struct Hybla {
 
 /// The RTT that Reno's growth is compared with, ms (`rtt0`).
 const RTT0_MS: u32 = 25;
-/// Windows are no larger, segments.
+/// Largest window, segments.
 const CLAMP: u32 = 65_535;
 /// 2^(n/8) in 1/128.
 const ROOTS: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
@@ -84,7 +84,7 @@ impl CongestionControl for Hybla {
             self.cents -= 128;
             window.snd_cwnd_cnt = 0;
         }
-        // Too large a window for even a cent an ACK.
+        // The window is so large that an ACK adds less than a hundredth of a segment.
         if growth == 0 && window.snd_cwnd_cnt >= window.snd_cwnd {
             window.snd_cwnd += 1;
             window.snd_cwnd_cnt = 0;

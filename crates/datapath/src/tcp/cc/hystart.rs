@@ -6,7 +6,7 @@ use crate::packet::seq::Seq;
 /// HyStart's state (its part of `struct bictcp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HyStart {
-    /// The exit was found; nothing more to do in this slow start.
+    /// An exit was found; HyStart is finished for this slow start.
     found: bool,
     /// RTT samples in this round.
     sample_cnt: u8,
@@ -20,7 +20,7 @@ pub struct HyStart {
     curr_rtt_us: u32,
 }
 
-/// `hystart_low_window`: segments below which nothing is judged.
+/// `hystart_low_window`: HyStart does not act on smaller windows, segments.
 const LOW_WINDOW: u32 = 16;
 /// `hystart_ack_delta_us`: ACKs further apart do not belong to one train.
 const ACK_DELTA_US: i32 = 2_000;
@@ -32,8 +32,7 @@ const DELAY_MIN_US: u32 = 4_000;
 const DELAY_MAX_US: u32 = 16_000;
 
 impl HyStart {
-    /// Starts a new round (`bictcp_hystart_reset`). Whether the exit was found is kept: only a
-    /// fresh module starts anew.
+    /// Starts a new round (`bictcp_hystart_reset`). `found` stays set: only a new module resets it.
     pub fn reset(&mut self, ack: &Ack) {
         self.round_start_us = ack.now_us as u32;
         self.last_ack_us = self.round_start_us;
@@ -42,7 +41,7 @@ impl HyStart {
         self.sample_cnt = 0;
     }
 
-    /// Judges one RTT sample in slow start.
+    /// Processes one RTT sample in slow start.
     pub fn update(&mut self, window: &mut Window, ack: &Ack, delay_us: u32, delay_min_us: u32) {
         if self.found {
             return;
@@ -62,7 +61,7 @@ impl HyStart {
         }
     }
 
-    /// ACKs in close succession for longer than half the RTT: the pipe is full.
+    /// If a train of ACKs is longer than half the RTT, the pipe is full.
     fn train_is_long(&mut self, window: &Window, ack: &Ack, delay_min_us: u32) -> bool {
         let now = ack.now_us as u32;
         if now.wrapping_sub(self.last_ack_us) as i32 > ACK_DELTA_US {
@@ -88,7 +87,7 @@ impl HyStart {
     }
 }
 
-/// How long aggregation on the way may delay ACKs: four super-packets at the pacing rate, 1 ms at
+/// How long aggregation in the network may delay ACKs: four super-packets at the pacing rate, 1 ms at
 /// most (`hystart_ack_delay`).
 fn ack_delay_us(window: &Window, ack: &Ack) -> u32 {
     if window.pacing_rate == 0 {

@@ -1,6 +1,6 @@
 //! TCP-Illinois (S. Liu, T. Başar, R. Srikant, "TCP-Illinois: A Loss- and Delay-Based Congestion Control
-//! Algorithm for High-Speed Networks", VALUETOOLS 2006), as `tcp_illinois.c`: losses say when, the queueing delay
-//! says how much.
+//! Algorithm for High-Speed Networks", VALUETOOLS 2006), as `tcp_illinois.c`: losses decide when the
+//! window shrinks, the queueing delay by how much.
 
 use super::{Ack, AckSample, CaState, CcInfo, CongestionControl, VegasInfo, Window};
 use crate::packet::seq::Seq;
@@ -22,7 +22,7 @@ pub struct Illinois {
     beta: u32,
     /// Packets of the latest ACK.
     acked: u16,
-    /// The queue was seen since the growth was at its highest (`rtt_above`).
+    /// A queue was observed since growth was last at its maximum (`rtt_above`).
     was_above: bool,
     /// Round trips in a row without a queue (`rtt_low`).
     low_rounds: u8,
@@ -37,11 +37,11 @@ const ALPHA_SHIFT: u32 = 7;
 const BETA_MIN: u32 = 1 << (BETA_SHIFT - 3);
 const BETA_MAX: u32 = 1 << (BETA_SHIFT - 1);
 const BETA_SHIFT: u32 = 6;
-/// Longer RTT count as this, µs (`RTT_MAX`).
+/// Upper bound of RTT samples, µs (`RTT_MAX`).
 const RTT_MAX_US: u32 = u32::MAX / ALPHA_MAX;
-/// Smaller windows are Reno's, segments (`win_thresh`).
+/// Below this window Illinois behaves as Reno, segments (`win_thresh`).
 const WIN_THRESH: u32 = 15;
-/// So many round trips without a queue until growth is at its highest again (`theta`).
+/// Round trips without a queue until growth returns to its maximum (`theta`).
 const THETA: u8 = 5;
 
 impl Default for Illinois {
@@ -73,7 +73,7 @@ impl Illinois {
         let low = highest / 100;
         if average <= low {
             if self.was_above {
-                // One low round trip may be luck.
+                // A single low round trip may be chance.
                 self.low_rounds += 1;
                 if self.low_rounds < THETA {
                     return self.alpha;

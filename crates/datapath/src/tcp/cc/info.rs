@@ -1,4 +1,4 @@
-//! What congestion modules tell of themselves: `union tcp_cc_info`, the inet_diag attributes.
+//! What congestion control modules report: `union tcp_cc_info`, and the inet_diag attributes.
 
 use super::bbr::BbrInfo;
 use super::dctcp::DctcpInfo;
@@ -26,7 +26,7 @@ impl CcInfo {
         }
     }
 
-    /// The structure's bytes, and no more of the union than it fills.
+    /// The structure's bytes, without the unused rest of the union.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Dctcp(info) => info.to_bytes().to_vec(),

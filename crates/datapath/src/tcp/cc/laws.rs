@@ -1,7 +1,7 @@
 //! The laws that every congestion control obeys, as a test kit for a library user's own.
 //!
-//! [`check`] plays connections to a module: ACKs, marks, losses, timeouts, idle times and undone
-//! reductions, in the order in which TCP tells of them, with ordinary and with extreme numbers. The
+//! [`check`] runs simulated connections on a module: ACKs, marks, losses, timeouts, idle times and undone
+//! reductions, in the order in which TCP makes these calls, with ordinary and with extreme numbers. The
 //! modules of the product pass it.
 
 use super::{
@@ -36,9 +36,9 @@ impl fmt::Display for Broken {
 
 impl core::error::Error for Broken {}
 
-/// Plays some hundred connections to modules that `make` makes.
+/// Runs some hundred simulated connections on modules that `make` returns.
 ///
-/// In builds with overflow checks, arithmetic that overflows panics where it stands.
+/// In builds with overflow checks, an arithmetic overflow panics at its place.
 ///
 /// ```
 /// use datapath::tcp::cc::{Reno, laws};
@@ -51,7 +51,7 @@ impl core::error::Error for Broken {}
 /// * the window is never 0 and never grows above its clamp;
 /// * a threshold is at least 2;
 /// * undoing a reduction never shrinks the window;
-/// * a module leaves alone what is TCP's: the state, `prior_cwnd`, and, once it has begun, the clamp;
+/// * a module does not change the fields that belong to TCP: the state, `prior_cwnd`, and, after `init`, the clamp;
 /// * only a module with a `cong_control` sets the pacing rate;
 /// * the same calls have the same effects, whichever connection they are of.
 pub fn check<M: CongestionControl>(make: impl Fn() -> M) -> Result<(), Broken> {
@@ -61,14 +61,14 @@ pub fn check<M: CongestionControl>(make: impl Fn() -> M) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Connections played; every second has extreme numbers.
+/// Number of connections; every second one has extreme numbers.
 const CONNECTIONS: u64 = 400;
 /// Steps of each.
 const STEPS: u32 = 250;
 /// Largest window, segments: thrice what a scaled window of 1 GiB can hold at 1,448 bytes.
 const LARGEST_WINDOW: u32 = 1 << 21;
 
-/// One connection, played to two modules at once.
+/// One connection, run on two modules at once.
 struct Play<M> {
     seed: u64,
     step: u32,
@@ -239,7 +239,7 @@ impl<M: CongestionControl> Play<M> {
         self.enter(CaState::Loss)
     }
 
-    /// The episode ends, or it was wrong and is undone.
+    /// The episode ends, or it was spurious and is undone.
     fn recover(&mut self) -> Result<(), Broken> {
         if self.rng.below(3) == 0 {
             let before = self.window.snd_cwnd;
@@ -312,7 +312,7 @@ impl<M: CongestionControl> Play<M> {
         self.ack.wstamp_ns = self.ack.now_ns;
     }
 
-    /// Calls both modules, and compares what they and the laws say of it.
+    /// Calls both modules, and checks the laws and that both agree.
     fn call<R: PartialEq + fmt::Debug>(
         &mut self,
         name: &'static str,

@@ -1,16 +1,16 @@
 //! TCP-LP (A. Kuzmanovic, E. Knightly, "TCP-LP: A Distributed Algorithm for Low Priority Data Transfer",
-//! INFOCOM 2003), as `tcp_lp.c`: takes what others leave. The one-way delay, told by the peer's timestamps, betrays
-//! others before anything is lost.
+//! INFOCOM 2003), as `tcp_lp.c`: uses only bandwidth that other flows
+//! leave. The one-way delay, from the peer's timestamps, reveals cross traffic before any loss.
 
 use super::{Ack, AckSample, CongestionControl, Reno, Window};
 
-/// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps. Before it is [begun](CongestionControl::init) it is all
-/// zero: the answer to a SYN, which comes before that, looks like a sign of others.
+/// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps. Before [`init`](CongestionControl::init) all fields
+/// are zero: the answer to a SYN, which arrives earlier, looks like cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LowPriority {
     /// The peer's clock is known (`LP_VALID_RHZ`).
     knows_clock: bool,
-    /// The second sign of others would be one of the same round trips (`LP_WITHIN_INF`).
+    /// Another indication of cross traffic would fall into the same inference period (`LP_WITHIN_INF`).
     infers: bool,
     /// One-way delay: smoothed times 8, lowest, highest, and what the highest follows.
     delay_8: u32,
@@ -21,7 +21,7 @@ pub struct LowPriority {
     remote_hz: u32,
     remote_time: u32,
     local_time: u32,
-    /// When others were last seen, and how long that tells nothing new.
+    /// When cross traffic was last detected, and the inference period, in which another indication is not new.
     last_drop: u32,
     inference: u32,
 }
@@ -54,7 +54,7 @@ impl LowPriority {
         if !self.knows_clock {
             return None;
         }
-        // A clock that seems a little faster than ours counts for nothing, one half as fast for double.
+        // The kernel's integer division ignores a peer clock slightly faster than ours, and doubles the value for one half as fast.
         let there = ack.rcv_tsval.wrapping_mul(TS_HZ / self.remote_hz.max(1));
         Some(there.wrapping_sub(ack.rcv_tsecr)).filter(|&delay| delay > 0)
     }
@@ -63,7 +63,7 @@ impl LowPriority {
     fn sample_delay(&mut self, ack: &Ack) {
         let Some(delay) = self.one_way_delay(ack) else { return };
         self.min_delay = self.min_delay.min(delay);
-        // The highest one follows the second highest, so that one late packet is forgotten.
+        // The maximum follows the second highest sample, so that a single late packet does not count.
         if delay > self.max_delay {
             if delay > self.reserve {
                 self.max_delay = if self.reserve == 0 { delay } else { self.reserve };
@@ -79,7 +79,7 @@ impl LowPriority {
         };
     }
 
-    /// The delay is at 15 % of what the queue has ever brought, or above: the first sample is, too.
+    /// The delay is at or above 15 % of the range between its minimum and maximum; this holds for the first sample, too.
     fn detects_cross_traffic(&self) -> bool {
         let span = self.max_delay.wrapping_sub(self.min_delay);
         let threshold = self.min_delay.wrapping_add(15_u32.wrapping_mul(span) / 100);
@@ -119,7 +119,7 @@ impl CongestionControl for LowPriority {
         self.min_delay = self.delay_8 >> 3;
         self.max_delay = self.delay_8 >> 2;
         self.reserve = self.delay_8 >> 2;
-        // The first sign halves, the second one leaves a segment.
+        // The first indication halves the window, the second one reduces it to a segment.
         window.snd_cwnd = if self.infers { 1 } else { (window.snd_cwnd >> 1).max(1) };
         self.last_drop = now;
     }
@@ -146,7 +146,7 @@ mod tests {
         lp
     }
 
-    /// The answer to a SYN comes before the module has begun: the first pacing rate is of five segments (seen on 7.3).
+    /// The answer to a SYN arrives before `init`: the first pacing rate is that of five segments (observed on 7.3).
     #[test]
     fn the_answer_to_a_syn_halves_the_window() {
         let (mut lp, mut window) = (LowPriority::default(), Window::new(10));
@@ -175,8 +175,8 @@ mod tests {
         assert!(seen.windows(2).all(|pair| pair[1] == 1 || pair[1] == pair[0] / 2), "{seen:?}");
     }
 
-    /// ACKs of one flight tell nothing of the peer's clock: all echo the same tick. The first delay that is known is
-    /// the lowest and the highest, and so a sign of others (seen on 7.3).
+    /// ACKs of one flight do not reveal the peer's clock rate, because all echo the same tick. The first known delay is
+    /// both minimum and maximum, and therefore an indication of cross traffic (observed on 7.3).
     #[test]
     fn the_clock_is_known_when_a_second_flight_is_echoed() {
         let mut lp = begun();

@@ -1,8 +1,8 @@
 //! Congestion control, pluggable as the kernel's `tcp_congestion_ops` and with its names.
 //!
-//! A module is lent the [`Window`] and reads an [`Ack`]; it never holds the connection. It steers in
-//! one of two ways. Most let TCP decide when the window shrinks and how it is paced, and say how
-//! far ([`ssthresh`](CongestionControl::ssthresh)) and how it grows
+//! A module gets a mutable [`Window`] and reads an [`Ack`]; it never holds the connection. There are two
+//! kinds. With most modules TCP decides when the window shrinks and how packets are paced; the module decides how
+//! far it shrinks ([`ssthresh`](CongestionControl::ssthresh)) and how it grows
 //! ([`cong_avoid`](CongestionControl::cong_avoid)). A module that has a
 //! [`cong_control`](CongestionControl::cong_control) sets window and pacing rate itself, with every
 //! ACK, from a sample of the delivery rate ([`RateSample`]).
@@ -65,7 +65,7 @@ use crate::packet::seq::Seq;
 use crate::trace::CaState;
 use core::num::NonZeroU32;
 
-/// Events that a module may care about (`enum tcp_ca_event`).
+/// Events for modules (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CwndEvent {
     /// First transmission when nothing is in flight.
@@ -87,7 +87,7 @@ pub struct Ack {
     pub now_ns: u64,
     /// Now, jiffies (`tcp_jiffies32`).
     pub jiffies: u32,
-    /// Our initial sequence number. Nobody can foretell it, so it may seed a module's own luck
+    /// Our initial sequence number. It is unpredictable, so it may seed a module's random numbers
     /// (`get_random_u32`).
     pub iss: Seq,
     /// Oldest unacknowledged sequence number.
@@ -132,7 +132,7 @@ pub struct Ack {
     pub mss: u32,
     /// The latest data segment came with CE: DCTCP's receiving half.
     pub ce_state: bool,
-    /// The peer reports losses with SACK, so that more than one a round trip can be seen.
+    /// The connection uses SACK, so more than one loss per round trip can be detected.
     pub has_sack: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct LostPacket {
 /// What an ACK was like (`enum tcp_ca_ack_event_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AckEventFlags {
-    /// It needed a second look: a duplicate, SACK blocks, another window (`CA_ACK_SLOWPATH`).
+    /// It took the slow path: a duplicate, SACK blocks, another window (`CA_ACK_SLOWPATH`).
     pub slow_path: bool,
     /// It echoes congestion (`CA_ACK_ECE`).
     pub ece: bool,
@@ -175,7 +175,7 @@ pub struct AckSample {
 
 /// A congestion control module (`struct tcp_congestion_ops`).
 ///
-/// A threshold and the way back from it belong together (e97991832a), so both must be written:
+/// A reduction and its undo belong together (kernel commit e97991832a), so both are required:
 ///
 /// ```
 /// use datapath::tcp::cc::{Ack, CongestionControl, Window};
@@ -204,13 +204,13 @@ pub trait CongestionControl {
     /// The slow start threshold after a loss or ECN echo.
     fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32;
 
-    /// Grows the window for `acked` delivered packets. Not asked while TCP reduces the window, nor
-    /// where the module has a [`cong_control`](Self::cong_control).
+    /// Grows the window for `acked` delivered packets. Not called while TCP reduces the window, nor
+    /// if the module has a [`cong_control`](Self::cong_control).
     fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32);
 
-    /// The module has a [`cong_control`](Self::cong_control): window and pacing rate are its own
-    /// business. TCP then neither reduces the window during recovery (PRR) nor sets it to the
-    /// threshold afterwards, nor takes it back after idle times.
+    /// The module has a [`cong_control`](Self::cong_control): it alone sets window and pacing rate.
+    /// TCP then neither reduces the window during recovery (PRR) nor sets it to the
+    /// threshold afterwards, nor restarts it after idle times.
     fn has_cong_control(&self) -> bool {
         false
     }
@@ -218,19 +218,19 @@ pub trait CongestionControl {
     /// Sets window and pacing rate after an ACK, in every state of the congestion machine.
     fn cong_control(&mut self, _window: &mut Window, _ack: &Ack, _sample: &RateSample) {}
 
-    /// Segments that a super-packet has at least, however low the pacing rate; `None`:
+    /// Minimum number of segments of a super-packet, however low the pacing rate; `None`:
     /// `tcp_min_tso_segs`.
     fn min_tso_segs(&self, _window: &Window) -> Option<u32> {
         None
     }
 
-    /// Segments that a super-packet of segments of `mss` bytes has at most; `None`: as many as
-    /// `tcp_tso_autosize` makes. Asked of modules that want to be paced ([`Window::needs_pacing`]).
+    /// Maximum number of segments of a super-packet with segments of `mss` bytes; `None`: that of
+    /// `tcp_tso_autosize`. Only called for modules that need pacing ([`Window::needs_pacing`]).
     fn max_tso_segs(&self, _window: &Window, _mss: u32) -> Option<u32> {
         None
     }
 
-    /// Windows of data that the send buffer has room for when it grows by itself.
+    /// Size of an automatically grown send buffer, in windows of data.
     fn sndbuf_expand(&self) -> u32 {
         2
     }
@@ -238,11 +238,11 @@ pub trait CongestionControl {
     /// Packets were acknowledged; for RTT-based modules.
     fn pkts_acked(&mut self, _window: &mut Window, _ack: &Ack, _sample: &AckSample) {}
 
-    /// An ACK arrived and its data is counted as delivered, but the window is as before (Linux
+    /// An ACK arrived and its data is counted as delivered, but the window is not yet updated (Linux
     /// since 6.15, and its stable series).
     fn in_ack_event(&mut self, _window: &mut Window, _ack: &Ack, _flags: AckEventFlags) {}
 
-    /// A record was marked lost, in the midst of an ACK or a timeout (`skb_marked_lost` of kernels
+    /// A record was marked lost, while an ACK or a timeout is processed (`skb_marked_lost` of kernels
     /// with BBR version 3).
     fn skb_marked_lost(&mut self, _window: &mut Window, _ack: &Ack, _packet: &LostPacket) {}
 
@@ -252,24 +252,24 @@ pub trait CongestionControl {
     /// Something happened.
     fn cwnd_event(&mut self, _window: &mut Window, _ack: &Ack, _event: CwndEvent) {}
 
-    /// The window to return to when a reduction turns out to have been wrong. No default, as in
+    /// The window to restore when a reduction turns out to be spurious. No default, as in
     /// Linux since 4.10: a module without an answer does not compile. The former default, twice
     /// the threshold, fitted Reno alone.
     fn undo_cwnd(&mut self, window: &Window, ack: &Ack) -> u32;
 
-    /// The module needs ECN even where `tcp_ecn` does not ask for it (`TCP_CONG_NEEDS_ECN`).
+    /// The module needs ECN even if `tcp_ecn` does not request it (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
         false
     }
 
-    /// The module needs to hear of each mark, and sends ECT(1): Accurate ECN is asked for and agreed to
-    /// whatever `tcp_ecn` says (`TCP_CONG_NEEDS_ACCECN`, `TCP_CONG_ECT_1_NEGOTIATION`). On a connection
-    /// that has not got it the module is not used.
+    /// The module needs feedback of each mark, and sends ECT(1): Accurate ECN is requested and accepted
+    /// whatever `tcp_ecn` says (`TCP_CONG_NEEDS_ACCECN`, `TCP_CONG_ECT_1_NEGOTIATION`). The module is not used on
+    /// connections that did not negotiate it.
     fn needs_accecn(&self) -> bool {
         false
     }
 
-    /// What the module tells of itself (`get_info`: `TCP_CC_INFO`, inet_diag).
+    /// What the module reports (`get_info`: `TCP_CC_INFO`, inet_diag).
     fn get_info(&self, _ack: &Ack) -> Option<CcInfo> {
         None
     }

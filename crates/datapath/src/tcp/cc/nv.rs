@@ -11,8 +11,8 @@ use crate::tcp::timer::HZ;
 /// Parameters of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Params {
-    /// What every draw of the time until the lowest RTT is measured anew gives, to replay a recorded
-    /// transfer; `None`: drawn from the connection's own luck.
+    /// Fixed result of every draw of the time until the minimum RTT is reset, to replay a recorded
+    /// transfer; `None`: drawn from the connection's random stream.
     pub draw: Option<u8>,
 }
 
@@ -20,7 +20,7 @@ pub struct Params {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nv {
     params: Params,
-    /// When the lowest RTT is measured anew, jiffies.
+    /// When the minimum RTT is reset, jiffies.
     min_rtt_ends: u32,
     /// Growth is this much slower (below 0) or faster than Reno's, as a shift.
     growth_shift: i32,
@@ -30,7 +30,7 @@ pub struct Nv {
     restarts: bool,
     /// ACKs since the latest decision, up to 255 (`nv_eval_call_cnt`).
     calls: u32,
-    /// What keeps super-packets going, segments.
+    /// Window that keeps super-packets flowing, segments.
     min_cwnd: u32,
     /// Round trips since the latest decision.
     rounds: u32,
@@ -50,13 +50,13 @@ pub struct Nv {
 
 /// `nv_pad`: segments that may be in the queue.
 const PAD: u32 = 10;
-/// `nv_pad_buffer`: below the pad by this the window grows.
+/// `nv_pad_buffer`: the window grows if it is this far below the pad.
 const PAD_BUFFER: u32 = 2;
-/// `nv_reset_period`: the lowest RTT is measured anew after so many s, more or less.
+/// `nv_reset_period`: approximate time after which the minimum RTT is reset, s.
 const RESET_PERIOD: u32 = 5;
 /// `nv_min_cwnd`: NV does not shrink the window further, segments.
 const FLOOR: u32 = 2;
-/// What super-packets are taken to need at first, segments (`NV_MIN_CWND`).
+/// Initial estimate of the window that super-packets need, segments (`NV_MIN_CWND`).
 const MIN_CWND: u32 = 4;
 /// `nv_cong_dec_mult`: what congestion takes of the excess, in 1/128.
 const DECREASE: u32 = 30 * 128 / 100;
@@ -66,7 +66,7 @@ const SSTHRESH_FACTOR: u32 = 8;
 const RTT_FACTOR: u64 = 128;
 /// `nv_loss_dec_factor`: what a loss leaves, in 1/1024.
 const LOSS_FACTOR: u32 = 819;
-/// `nv_cwnd_growth_rate_neg`: so many round trips of calm speed growth up again.
+/// `nv_cwnd_growth_rate_neg`: round trips without congestion after which growth accelerates again.
 const CALM: u32 = 8;
 /// `nv_dec_eval_min_calls`, `nv_inc_eval_min_calls`, `nv_ssthresh_eval_min_calls`: ACKs that a decision needs.
 const DECREASE_CALLS: u32 = 60;
@@ -107,7 +107,7 @@ impl Nv {
         }
     }
 
-    /// Measures anew (`tcpnv_reset`).
+    /// Restarts the measurements (`tcpnv_reset`).
     fn restart_measurement(&mut self, ack: &Ack) {
         self.restarts = false;
         self.calm = 0;
@@ -132,7 +132,7 @@ impl Nv {
         average
     }
 
-    /// The lowest RTT, of the latest periods.
+    /// The minimum RTT of the latest periods.
     fn note_min_rtt(&mut self, average: u32, ack: &Ack) {
         self.min_rtt = self.min_rtt.min(average);
         self.min_rtt_new = self.min_rtt_new.min(average);

@@ -1,5 +1,5 @@
-//! A module for tests that steers by the delivery rate, the way BBR does, and remembers what it was
-//! told: what the interface offers and no module of the product uses yet.
+//! A module for tests. It sets window and pacing rate from the delivery rate, as BBR does, and records the calls it
+//! gets, including parts of the interface that no built-in module uses yet.
 
 use super::{
     Ack, AckSample, AnyCongestionControl, CongestionControl, CwndEvent, RateSample, Window,
@@ -14,11 +14,11 @@ use crate::trace::CaState;
 pub struct RateBased {
     /// Highest delivery rate, byte/s.
     pub rate: u64,
-    /// Keep the flight small, and let its samples not count.
+    /// Keep the flight small, and ignore its samples.
     pub rest: bool,
     /// Largest window that it has set.
     pub largest_cwnd: u32,
-    /// What could seed its luck.
+    /// A seed for random numbers.
     pub iss: Option<Seq>,
     pub samples: Vec<RateSample>,
     pub states: Vec<CaState>,
@@ -51,7 +51,7 @@ impl RateBased {
         }
     }
 
-    /// Growing no more for three rounds.
+    /// No growth for three rounds.
     pub fn path_is_full(&self) -> bool {
         self.flat_rounds >= 3
     }

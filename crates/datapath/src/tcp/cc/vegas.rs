@@ -9,7 +9,7 @@ use crate::packet::seq::Seq;
 pub struct Vegas {
     /// What is acknowledged beyond this ends a round trip (`beg_snd_nxt`).
     round_end: Seq,
-    /// Vegas's rules hold: nothing was lost (`doing_vegas_now`).
+    /// Vegas is active: nothing was lost (`doing_vegas_now`).
     enabled: bool,
     /// RTT samples in this round trip (`cntRTT`).
     rtt_count: u16,
@@ -21,7 +21,7 @@ pub struct Vegas {
 /// `struct tcpvegas_info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct VegasInfo {
-    /// Vegas's rules hold.
+    /// Vegas is active.
     pub enabled: bool,
     /// RTT samples in this round trip.
     pub rtt_count: u32,
@@ -84,7 +84,7 @@ impl Vegas {
         Some(round)
     }
 
-    /// Once a round trip the window follows what waits in the queue.
+    /// Once per round trip the window is adjusted to the estimated queue.
     fn adjust(&self, window: &mut Window, acked: u32) {
         let (cwnd, base) = (u64::from(window.snd_cwnd), u64::from(self.base_rtt));
         let target = (cwnd * base / u64::from(self.min_rtt)) as u32;
@@ -131,7 +131,7 @@ impl CongestionControl for Vegas {
             return;
         }
         self.round_end = ack.snd_nxt;
-        // With two samples or fewer, delayed ACKs would be taken for a queue.
+        // With two samples or fewer, delayed ACKs would look like a queue.
         if self.rtt_count <= 2 {
             Reno.cong_avoid(window, ack, acked);
         } else {

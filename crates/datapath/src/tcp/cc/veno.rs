@@ -1,13 +1,13 @@
 //! TCP Veno (C. P. Fu, S. C. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless
-//! Access Networks", JSAC 21(2), 2003), as `tcp_veno.c`: Reno that halves less where the queue is short, since
-//! such a loss is the radio's.
+//! Access Networks", JSAC 21(2), 2003), as `tcp_veno.c`: Reno with a smaller reduction if the queue is
+//! short, because such a loss comes from the radio link.
 
 use super::{Ack, AckSample, CaState, CongestionControl, CwndEvent, Reno, Window};
 
 /// Veno's state (`struct veno`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Veno {
-    /// Veno's rules hold: nothing was lost (`doing_veno_now`).
+    /// Veno is active: nothing was lost (`doing_veno_now`).
     enabled: bool,
     /// RTT samples in all (`cntrtt`).
     rtt_count: u16,
@@ -24,7 +24,7 @@ pub struct Veno {
 const UNKNOWN: u32 = 0x7fff_ffff;
 /// `V_PARAM_SHIFT`.
 const SHIFT: u32 = 1;
-/// So many segments in the queue are congestion, in halves.
+/// Queue length that counts as congestion, in half segments.
 const BETA: u32 = 3 << SHIFT;
 
 impl Default for Veno {
@@ -46,7 +46,7 @@ impl Veno {
         self.min_rtt = UNKNOWN;
     }
 
-    /// `veno_init`, also after idle times; the number of samples and the queue are not forgotten.
+    /// `veno_init`, also after idle times; the number of samples and the queue estimate are kept.
     fn reset(&mut self) {
         self.base_rtt = UNKNOWN;
         self.grows = true;

@@ -1,6 +1,6 @@
 //! TCP Westwood+ (S. Mascolo et al., "TCP Westwood: Bandwidth Estimation for Enhanced Transport over
-//! Wireless Links", MobiCom 2001; L. Grieco, S. Mascolo, CCR 34(2), 2004), as `tcp_westwood.c`: Reno that takes
-//! for its threshold after a loss what the path has delivered in its lowest round trip.
+//! Wireless Links", MobiCom 2001; L. Grieco, S. Mascolo, CCR 34(2), 2004), as `tcp_westwood.c`: Reno whose
+//! threshold after a loss is the bandwidth estimate times the minimum RTT.
 
 use super::{
     Ack, AckEventFlags, AckSample, CcInfo, CongestionControl, CwndEvent, Reno, VegasInfo, Window,
@@ -13,7 +13,7 @@ use crate::tcp::timer::HZ;
 pub struct Westwood {
     /// Bandwidth filtered once, byte a jiffy (`bw_ns_est`).
     filtered_once: u32,
-    /// And twice, which is the estimate (`bw_est`).
+    /// Filtered twice: the estimate (`bw_est`).
     bandwidth: u32,
     /// When the period of observation began, jiffies (`rtt_win_sx`).
     period_began: u32,
@@ -28,7 +28,7 @@ pub struct Westwood {
     min_rtt: u32,
     /// The next ACK is the first (`first_ack`).
     is_first_ack: bool,
-    /// A timeout has come: the lowest RTT is measured anew (`reset_rtt_min`).
+    /// A timeout occurred: the minimum RTT is to be reset (`reset_rtt_min`).
     forgets_min_rtt: bool,
 }
 
@@ -38,7 +38,7 @@ const SHORTEST_PERIOD: u32 = HZ / 20;
 const INIT_RTT: u32 = 20 * HZ;
 
 impl Westwood {
-    /// A low-pass filter: an eighth of what is new.
+    /// A low-pass filter: the new value weighs an eighth.
     fn low_pass(old: u32, new: u32) -> u32 {
         ((u64::from(old) * 7 + u64::from(new)) >> 3) as u32
     }

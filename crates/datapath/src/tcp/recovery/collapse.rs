@@ -1,4 +1,4 @@
-//! A short retransmission takes its neighbours along: one full segment instead of several small
+//! A short retransmission is merged with the records behind it: one full segment instead of several small
 //! ones (`tcp_retrans_try_collapse`).
 
 use super::super::Connection;
@@ -6,8 +6,8 @@ use super::super::skb::{Pages, Skb, SkbId, tag};
 use crate::packet::TcpFlags;
 
 impl Connection {
-    /// Joins to the record `id`, which is about to be retransmitted, what follows it, `space` bytes
-    /// in all.
+    /// Merges following records into the record `id`, which is about to be retransmitted, up to `space` bytes
+    /// in total.
     pub(super) fn collapse_retransmission(&mut self, id: SkbId, space: u32) {
         let head = *self.queue.get(id);
         let switched_off = self.config.sysctl.tcp_retrans_collapse == 0;
@@ -27,7 +27,7 @@ impl Connection {
         }
     }
 
-    /// `next`, the `index`-th record in flight, becomes a part of `id` (`tcp_collapse_retrans`).
+    /// Merges `next`, the `index`-th record in flight, into `id` (`tcp_collapse_retrans`).
     fn join_retransmission(&mut self, id: SkbId, next: SkbId, index: usize) {
         self.adjust_pcount(next, 1, 0);
         let gone = self.queue.remove_rtx(index);
@@ -43,8 +43,8 @@ impl Connection {
     }
 }
 
-/// One may take the other in (`tcp_skb_can_collapse`), and has only to move bytes that are not the application's
-/// (`skb_shift`); a FIN alone has none.
+/// Whether the records can be merged (`tcp_skb_can_collapse`), and only bytes that are not in the application's memory have to
+/// be moved (`skb_shift`); a lone FIN has none.
 fn may_take(head: &Skb, following: &Skb) -> bool {
     let moves = !following.is_empty();
     let as_pure = (head.pages == Pages::Application) == (following.pages == Pages::Application);

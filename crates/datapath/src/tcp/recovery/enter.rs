@@ -1,4 +1,4 @@
-//! Into CWR, Recovery and Loss: what is remembered, marked and reduced on the way.
+//! Entering CWR, Recovery and Loss: what is saved, marked and reduced.
 
 use crate::profile::{LossDetection, Reduction};
 use crate::tcp::ack_in::AckFlags;
@@ -8,7 +8,7 @@ use crate::tcp::{Connection, Cx};
 use crate::trace::{CaState, Cause, EventKind};
 
 impl Connection {
-    /// `tcp_enter_recovery`. `flags`: of the ACK that told of the loss; none if a timer did.
+    /// `tcp_enter_recovery`. `flags`: of the ACK that revealed the loss; none if a timer did.
     pub(in crate::tcp) fn enter_recovery(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         if self.is_sack() {
             cx.mib.sack_recovery += 1;
@@ -26,7 +26,7 @@ impl Connection {
         self.set_ca_state(CaState::Recovery, cx);
     }
 
-    /// `tcp_enter_cwr`: reduce for congestion that dropped nothing.
+    /// `tcp_enter_cwr`: reduces the window after a congestion signal without loss.
     pub(in crate::tcp) fn enter_cwr(&mut self, cx: &mut Cx<'_>) {
         self.rec.prior_ssthresh = None;
         if self.window.ca_state < CaState::Cwr {
@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// Retransmits what is marked lost, though no congestion is to blame
+    /// Retransmits what is marked lost for a reason other than congestion
     /// (`tcp_non_congestion_loss_retransmit`).
     pub(in crate::tcp) fn retransmit_without_congestion(&mut self, cause: Cause, cx: &mut Cx<'_>) {
         if self.window.ca_state != CaState::Loss {
@@ -127,7 +127,7 @@ impl Connection {
     /// `tcp_init_undo`.
     fn init_undo(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
-        // A tail loss probe may bring a DSACK as well.
+        // A tail loss probe may cause a DSACK, too.
         let probes = u32::from(self.rec.tlp_high_seq.is_some() && self.rec.tlp_retrans);
         let sent_again = self.rec.retrans_out + probes;
         self.rec.undo_retrans = if sent_again > 0 { sent_again as i32 } else { -1 };

@@ -8,7 +8,7 @@ use crate::profile::LossDetection;
 use crate::trace::Cause;
 use crate::units::Instant;
 
-/// Where an episode of recovery stands when losses are looked for (`fast_rexmit` of `tcp_update_scoreboard`).
+/// Whether an episode of recovery has just begun when losses are detected (`fast_rexmit` of `tcp_update_scoreboard`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Episode {
     /// It has just begun.
@@ -28,7 +28,7 @@ impl Connection {
         self.is_sack() && self.totals.reord_seen == 0
     }
 
-    /// Segments that duplicate ACKs or SACKs say have been passed (`tcp_fackets_out`,
+    /// Segments that were overtaken according to duplicate ACKs or SACKs (`tcp_fackets_out`,
     /// `tcp_dupack_heuristics`).
     fn passed_segments(&self) -> u32 {
         if self.is_sack() && self.is_fack_profile() {
@@ -73,7 +73,7 @@ impl Connection {
                 .is_some_and(|head| now.as_micros() > self.queue.get(head).sent_us() + rto_us)
     }
 
-    /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`); at least the
+    /// Marks lost what FACK or the number of duplicate ACKs implies (`tcp_update_scoreboard`); at least the
     /// head if recovery begins.
     pub(super) fn update_scoreboard(&mut self, episode: Episode, cx: &mut Cx<'_>) {
         if self.is_sack() && !self.is_fack_profile() {
@@ -121,8 +121,8 @@ impl Connection {
         }
     }
 
-    /// Marks lost what lies below more than `passed` SACKed segments at the head of the queue: so
-    /// much has `reordering` or more SACKed segments above it (RFC 6675 section 4, `IsLost`).
+    /// Marks segments at the head of the queue lost that have at least `reordering` SACKed segments above them
+    /// (RFC 6675 section 4, `IsLost`): those with more than `passed` of them.
     fn mark_below_sacked(&mut self, passed: u32, cx: &mut Cx<'_>) {
         let mut sacked = 0;
         for index in 0..self.queue.rtx_len() {

@@ -5,7 +5,7 @@ use super::super::{Connection, Cx};
 use super::Rexmit;
 
 impl Connection {
-    /// Digests an ACK in Loss state (`tcp_process_loss`).
+    /// Processes an ACK in Loss state (`tcp_process_loss`).
     pub(super) fn process_loss(
         &mut self,
         flags: AckFlags,
@@ -36,7 +36,7 @@ impl Connection {
         Rexmit::Lost
     }
 
-    /// RFC 5682 section 3.1. `Some`: the judgement decides what to send.
+    /// RFC 5682 section 3.1. `Some`: what to send, as F-RTO has decided.
     fn frto_step(
         &mut self,
         flags: AckFlags,

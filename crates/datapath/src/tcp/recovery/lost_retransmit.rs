@@ -24,8 +24,7 @@ struct Retransmission {
 
 impl Connection {
     /// Looks for lost retransmissions after an ACK with `blocks`, sorted by start, where `cache`
-    /// holds the blocks of the ACK before, and `fast` is all that is walked if the fast path took the
-    /// ACK. Returns true if any was found.
+    /// holds the blocks of the previous ACK, and `fast` is the only walk if the fast path applies. Returns true if any was found.
     pub(super) fn find_lost_retransmissions(
         &mut self,
         blocks: &[SackBlock],
@@ -72,7 +71,7 @@ impl Connection {
         let slack = if self.totals.reord_seen == 0 {
             0
         } else {
-            // Without FACK the retransmission gets the reordering degree's grace.
+            // Without FACK a retransmission counts as lost only beyond the reordering degree.
             self.rec.reordering * self.snd.mss
         };
         let mut found = false;
@@ -85,7 +84,7 @@ impl Connection {
             let passed = end.after(skb.snd_nxt_at_retransmit())
                 && !end.before(skb.snd_nxt_at_retransmit() + slack);
             if skb.has(tag::RETRANS) && passed {
-                // A forward retransmission may be of what has arrived: it is only forgotten.
+                // A forward retransmission may be of data that has arrived: only its mark is removed.
                 if skb.has(tag::SACKED) {
                     self.forget_retransmission(id);
                 }

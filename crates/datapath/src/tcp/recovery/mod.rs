@@ -9,8 +9,8 @@
 //! | [`rack`], [`fack`] | which segments are lost: by time, or by forward acknowledgment |
 //! | [`tlp`] | tail loss probes |
 //! | [`prr`] | how the window shrinks |
-//! | [`undo`], [`frto`] | what to do when a reduction was wrong |
-//! | [`resend`], [`collapse`], [`forward`] | retransmitting; small neighbours go along; what may be lost |
+//! | [`undo`], [`frto`] | undoing a spurious reduction |
+//! | [`resend`], [`collapse`], [`forward`] | retransmitting; merging small records; retransmitting what may be lost |
 
 mod collapse;
 mod enter;
@@ -46,7 +46,7 @@ use crate::trace::{CaState, Cause, EventKind};
 use core::num::NonZeroU32;
 use fack::Episode;
 
-/// The scoreboard's counts and what the machine remembers.
+/// The scoreboard's counts and the state of the congestion state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Recovery {
     /// Segments sent and not cumulatively acknowledged.
@@ -77,9 +77,9 @@ pub(super) struct Recovery {
     pub tlp_high_seq: Option<Seq>,
     /// The probe was a retransmission.
     pub tlp_retrans: bool,
-    /// F-RTO is judging a timeout.
+    /// F-RTO is checking whether a timeout was spurious.
     pub frto: bool,
-    /// The receiver forgot SACKed data.
+    /// The receiver has reneged on SACKed data.
     pub is_sack_reneg: bool,
     /// Just past the highest SACKed segment; meaningful while `sacked_out > 0`.
     pub highest_sack: Seq,
@@ -93,7 +93,7 @@ pub(super) struct Recovery {
     pub fackets_out: u32,
 }
 
-/// What to send after an ACK was digested (`REXMIT_*`).
+/// What to send after an ACK (`REXMIT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rexmit {
     /// Nothing special.
@@ -105,7 +105,7 @@ pub(super) enum Rexmit {
 }
 
 impl Connection {
-    /// `tcp_ack_is_dubious`: the machine must look at this ACK.
+    /// `tcp_ack_is_dubious`: the state machine must process this ACK.
     pub(super) fn ack_is_dubious(&self, flags: AckFlags) -> bool {
         !flags.not_dup() || flags.ca_alert() || self.window.ca_state != CaState::Open
     }
@@ -116,7 +116,7 @@ impl Connection {
             && (self.config.profile.always_rack || self.config.sysctl.tcp_recovery & 1 != 0)
     }
 
-    /// Digests one ACK: undo, mark losses, enter or leave states.
+    /// Processes one ACK: undo, mark losses, enter or leave states.
     pub(super) fn fastretrans_alert(
         &mut self,
         dup_acks: u32,
@@ -171,7 +171,7 @@ impl Connection {
                 if self.window.ca_state != CaState::Open && !flags.lost_retrans {
                     return rexmit;
                 }
-                // The window was undone or retransmissions are lost: look again.
+                // The window was undone or retransmissions are lost: check for losses again.
                 return self.process_open(flags, dup_acks, do_lost, rexmit, cx);
             }
             CaState::Open | CaState::Disorder | CaState::Cwr => {
@@ -207,7 +207,7 @@ impl Connection {
             self.try_to_open(*flags, cx);
             return so_far;
         }
-        // A lost probe for the path MTU is no congestion.
+        // A lost path MTU probe is no sign of congestion.
         if self.mtu_probe_lost(cx) {
             return so_far;
         }
@@ -332,7 +332,7 @@ impl Connection {
         cx.event(self.id, EventKind::MarkLost { seq: skb.seq, end_seq: skb.end_seq, cause });
     }
 
-    /// Tells the congestion module of a record that was marked lost.
+    /// Notifies the congestion control module that a record was marked lost.
     fn notify_loss(&mut self, id: SkbId, cx: &Cx<'_>) {
         let skb = self.queue.get(id);
         let (tx_in_flight, prior_lost) = skb.flight();
@@ -348,7 +348,7 @@ impl Connection {
         self.cc.skb_marked_lost(&mut self.window, &ack, &packet);
     }
 
-    /// Retransmission must come by `seq` again (`tcp_verify_retransmit_hint`).
+    /// Retransmission must resume at or before `seq` (`tcp_verify_retransmit_hint`).
     fn rewind_retransmit_hint(&mut self, seq: Seq) {
         let none_to_resend = self.rec.retrans_out >= self.rec.lost_out;
         match self.rec.retransmit_hint {
@@ -370,7 +370,7 @@ impl Connection {
         true
     }
 
-    /// Moves the congestion machine (`tcp_set_ca_state`).
+    /// Changes the state of the congestion state machine (`tcp_set_ca_state`).
     pub(super) fn set_ca_state(&mut self, new: CaState, cx: &mut Cx<'_>) {
         let from = self.window.ca_state;
         let ack = self.ack_view(cx.now);
@@ -389,7 +389,7 @@ impl Connection {
         }
     }
 
-    /// Tells the congestion module (`tcp_ca_event`).
+    /// Notifies the congestion control module (`tcp_ca_event`).
     pub(super) fn cwnd_event(&mut self, event: CwndEvent, cx: &Cx<'_>) {
         let ack = self.ack_view(cx.now);
         self.cc.cwnd_event(&mut self.window, &ack, event);

@@ -31,8 +31,8 @@ impl Connection {
             self.rate_halve(flags);
             return;
         }
-        // An earlier reduction may have left a window of nothing, and this one began from there:
-        // Linux warns and leaves it to the next timeout.
+        // An earlier reduction may have left a window of zero, from which this one began. Linux warns,
+        // and the next timeout recovers.
         if newly_delivered == 0 || self.window.prior_cwnd == 0 {
             return;
         }

@@ -75,7 +75,7 @@ pub(in super::super) fn sent_after(us: u64, seq: Seq, other_us: u64, other_seq: 
 }
 
 impl Connection {
-    /// Marks what RACK finds lost after an ACK; true if the reordering timer was set
+    /// Marks segments that RACK considers lost after an ACK; true if the reordering timer was set
     /// (`tcp_rack_mark_lost`).
     pub(super) fn rack_mark_lost(&mut self, cx: &mut Cx<'_>) -> bool {
         if !self.rec.rack.advanced {
@@ -88,7 +88,7 @@ impl Connection {
         true
     }
 
-    /// RFC 8985 section 6.2 step 5. Returns how long to wait for the rest, µs, if there is any.
+    /// RFC 8985 section 6.2 step 5. Returns the time until the next segment may be lost, µs, if there is any.
     pub(super) fn rack_detect_loss(&mut self, cx: &mut Cx<'_>) -> Option<u32> {
         let Rack { sent_us, end_seq, .. } = self.rec.rack;
         let rack_us = sent_us?;
@@ -175,13 +175,13 @@ impl Connection {
             }
             self.xmit_retransmit_queue(Cause::Rack, cx);
         }
-        // What is still within the window waits for the next ACK, or the timeout.
+        // Segments still within the reordering window wait for the next ACK, or the timeout.
         if self.pending != Pending::Retransmit {
             self.rearm_rto(cx.now);
         }
     }
 
-    /// Without SACK: three duplicate ACKs, or a partial ACK in Recovery, lose the head
+    /// Without SACK: three duplicate ACKs, or a partial ACK in Recovery, mark the head lost
     /// (`tcp_newreno_mark_lost`).
     pub(super) fn newreno_mark_lost(&mut self, snd_una_advanced: bool, cx: &mut Cx<'_>) {
         let state = self.window.ca_state;

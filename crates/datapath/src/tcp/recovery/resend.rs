@@ -1,4 +1,4 @@
-//! Retransmitting: what is lost goes out again as the window allows.
+//! Retransmitting lost segments as the window allows.
 
 use super::super::nagle::Nonagle;
 use super::super::skb::{SkbId, tag};
@@ -14,11 +14,11 @@ use crate::units::Instant;
 /// What became of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Resent {
-    /// It has left.
+    /// It was sent.
     Sent,
     /// The host itself has dropped it: local congestion.
     Dropped,
-    /// It may not go now: the latest copy has not left the host yet (`EBUSY`), or it lies beyond the
+    /// It must not be sent now: the latest copy has not left the host yet (`EBUSY`), or it lies beyond the
     /// window (`EAGAIN`).
     Waits,
 }
@@ -27,7 +27,7 @@ impl Connection {
     /// Sends what an ACK asked for (`tcp_xmit_recovery`).
     pub(in super::super) fn xmit_recovery(&mut self, rexmit: Rexmit, cx: &mut Cx<'_>) {
         if self.state == State::SynSent {
-            // What becomes of the data of a SYN is Fast Open's business.
+            // Fast Open handles the data of a SYN.
             return;
         }
         match rexmit {
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Retransmits up to `segs` segments of `id` and does the books (`tcp_retransmit_skb`).
+    /// Retransmits up to `segs` segments of `id` and updates the counters (`tcp_retransmit_skb`).
     pub(in super::super) fn retransmit_skb(
         &mut self,
         id: SkbId,
@@ -198,7 +198,7 @@ impl Connection {
         Resent::Sent
     }
 
-    /// What is acknowledged of a record does not go again (`tcp_trim_head`).
+    /// Removes the acknowledged front of a record (`tcp_trim_head`).
     fn trim_acked(&mut self, id: SkbId) {
         let una = self.snd.una;
         let skb = self.queue.get_mut(id);
@@ -229,13 +229,13 @@ impl Connection {
             moved(&mut self.rec.lost_out);
         }
         if !self.is_sack() {
-            // Duplicate ACKs are counted in segments that are fewer now.
+            // Duplicate ACKs are counted in segments, of which there are fewer now.
             self.rec.sacked_out = self.rec.sacked_out.saturating_sub(before.saturating_sub(after));
         }
     }
 
-    /// So much more than the send buffer allows is queued that a record in flight is not cut, which would take memory:
-    /// two buffers, and two full records; the first and the last record are cut all the same (`tcp_fragment`).
+    /// A record in flight must not be split, because that takes memory, if half of the queue is more than the send buffer
+    /// and two full records. The first and the last record may be split anyway (`tcp_fragment`).
     pub(super) fn is_too_much_to_split(&self, id: SkbId) -> bool {
         let profile = &self.config.profile;
         let record = GSO_MAX_SIZE + profile.sk_buff_len + profile.shared_info_len;
@@ -255,7 +255,7 @@ impl Connection {
         self.fragment_into(id, len, mss)
     }
 
-    /// The same, and both halves are then of segments of `mss` bytes.
+    /// The same, with segments of `mss` bytes in both halves.
     pub(super) fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
         let before = u32::from(self.queue.get(id).pcount);
         let overhead = self.config.profile.skb_overhead;

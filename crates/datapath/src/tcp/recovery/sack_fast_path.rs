@@ -9,10 +9,10 @@ use super::super::ack_in::AckEvent;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
-/// What is remembered from ACK to ACK.
+/// State kept between ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct SackFastPath {
-    /// The blocks of the ACK before, as they came (`recv_sack_cache`).
+    /// The blocks of the previous ACK, in wire order (`recv_sack_cache`).
     cache: [SackBlock; 4],
     /// Where the last walk for a first block ended, while the records that it passed are all in the
     /// queue (`fastpath_skb_hint`).
@@ -45,7 +45,7 @@ impl SackFastPath {
 }
 
 impl Connection {
-    /// What the fast path walks for the blocks of an ACK; `None`: it does not take this ACK.
+    /// What the fast path walks for the blocks of an ACK; `None`: it does not apply to this ACK.
     pub(super) fn sack_fast_path(&mut self, wire: &SackList, event: &AckEvent) -> Option<FastWalk> {
         if !self.config.profile.sack_fast_path {
             return None;
@@ -105,7 +105,7 @@ mod tests {
         ]);
     }
 
-    /// Freed records take the place with them: the block is still walked alone, but from the head.
+    /// If records are freed, the cached position is lost: only that block is walked, but from the head.
     #[test]
     fn after_a_cumulative_advance_the_walk_begins_at_the_head() {
         steps(&[

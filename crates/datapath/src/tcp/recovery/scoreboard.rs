@@ -10,7 +10,7 @@ use super::undo::SeenBy;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
-/// The blocks worth looking at, sorted by start; which of them is a DSACK.
+/// The relevant blocks, sorted by start, and which of them is a DSACK.
 #[derive(Clone, Copy, Default)]
 struct Blocks {
     sorted: [SackBlock; 4],
@@ -73,7 +73,7 @@ impl Connection {
             return false;
         }
         let Some(dup_segs) = self.dsack_seen(*first, event) else { return false };
-        // Data that was acknowledged and forgotten: count without looking at the queue.
+        // Data that was acknowledged and removed: count it without searching the queue.
         if self.rec.undo_retrans > 0
             && !first.end.after(event.prior_snd_una)
             && self.rec.undo_marker.is_some_and(|marker| first.end.after(marker))
@@ -83,7 +83,7 @@ impl Connection {
         true
     }
 
-    /// Segments that a DSACK reports as received twice, unless it cannot be true
+    /// Segments that a DSACK reports as received twice, unless that is impossible
     /// (`tcp_dsack_seen`).
     fn dsack_seen(&mut self, block: SackBlock, event: &mut AckEvent) -> Option<u32> {
         let len = block.end.bytes_since(block.start);
@@ -165,8 +165,8 @@ impl Connection {
         end.after(undo_marker) && !start.before(end - self.snd.max_window)
     }
 
-    /// Tags what the blocks cover, in order of their numbers; what the ACK before reported already is
-    /// passed over. Records are measured by whole blocks, wherever the walk begins.
+    /// Tags what the blocks cover, in order of sequence numbers, skipping what the previous ACK already
+    /// reported. Records are measured by whole blocks, wherever the walk begins.
     fn tag_blocks(
         &mut self,
         blocks: &Blocks,
@@ -202,7 +202,7 @@ impl Connection {
                     continue;
                 }
                 if let Some(dsack) = dsack.filter(|dsack| dsack.start.before(old.end)) {
-                    // Passing over must not miss it (`tcp_maybe_skipping_dsack`).
+                    // Skipping must not miss it (`tcp_maybe_skipping_dsack`).
                     at = self.skip_to(at, dsack.start);
                     at = self.tag_range(at, dsack, None, BlockKind::Dsack, event, cx);
                 }
@@ -229,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Where a walk goes on that is to pass over what lies before `seq` (`tcp_sacktag_skip`).
+    /// Where a walk continues that skips everything before `seq` (`tcp_sacktag_skip`).
     fn skip_to(&self, at: Option<Seq>, seq: Seq) -> Option<Seq> {
         if at.is_some_and(|at| at.after(seq)) {
             return at;
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Walks the queue through one range, from the record that begins at `from` on
-    /// (`tcp_sacktag_walk`). `dsack`: the block after this one, if that is a DSACK. Gives where the
+    /// (`tcp_sacktag_walk`). `dsack`: the block after this one, if that is a DSACK. Returns where the
     /// walk has ended.
     fn tag_range(
         &mut self,
@@ -366,7 +366,7 @@ impl Connection {
             self.rec.rack.advance(sacked, end_seq, sent_us, cx.now_us(), min_rtt_us);
             sacked = self.untag_lost(sacked, pcount);
             if before & tag::EVER_RETRANS == 0 {
-                // Never retransmitted: if it was a hole, it was overtaken.
+                // Never retransmitted: if it was a hole, it was reordered.
                 if seq.before(self.highest_sack_seq()) {
                     event.sacked.reord = event.sacked.reord.min(seq);
                 }
@@ -405,11 +405,11 @@ impl Connection {
     }
 }
 
-/// How a segment lies to a SACK block.
+/// Position of a segment relative to a SACK block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
     Inside,
     Outside,
-    /// It is reported in part, and cannot be cut.
+    /// It is partly covered, and cannot be split.
     Refused,
 }

@@ -1,5 +1,5 @@
-//! SACKed neighbours become one record (`tcp_shift_skb_data`): the queue stays short however long
-//! the reported block is, and the memory of the records that vanish is the application's again.
+//! Merges adjacent SACKed records (`tcp_shift_skb_data`): the queue stays short however long
+//! the reported block is, and the memory of merged records is available to the application again.
 
 use super::super::ack_in::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
@@ -7,20 +7,20 @@ use super::super::{Connection, Cx};
 use super::tagged::{BlockKind, Tagged};
 use crate::packet::{SackBlock, TcpFlags};
 
-/// What became of a record that a SACK block touches.
+/// The outcome for a record that a SACK block touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shift {
-    /// Its newly SACKed part has joined the record before it; look again at the same place.
+    /// Its newly SACKed part was merged into the record before it; continue at the same place.
     Joined,
-    /// Nothing of it can be tagged; go on behind it.
+    /// Nothing of it can be tagged; continue behind it.
     Passed,
-    /// It cannot join: tag it where it is (`NULL`, the fallback).
+    /// It cannot be merged: tag it in place (`NULL`, the fallback).
     Unfit,
 }
 
-/// Tags that say where a record stands (`TCPCB_TAGBITS`).
+/// Tags for the state of a record (`TCPCB_TAGBITS`).
 const TAG_BITS: u8 = tag::SACKED | tag::RETRANS | tag::LOST;
-/// A joined record stays below this many bytes (65,535 * `TCP_MIN_GSO_SIZE`).
+/// Limit of a merged record in bytes (65,535 * `TCP_MIN_GSO_SIZE`).
 const LONGEST: u32 = 65_535 * 8;
 
 /// Payload of a record's segments (`tcp_skb_seglen`).
@@ -57,7 +57,7 @@ impl Connection {
         let Some(before) = index.checked_sub(1).and_then(|index| self.queue.rtx_at(index)) else {
             return Shift::Unfit;
         };
-        // A retransmission that was never lost does not become plainly SACKed.
+        // A retransmission not marked lost must not become plainly SACKed.
         let odd =
             kind == BlockKind::Sack && skb.sacked & (tag::LOST | tag::RETRANS) == tag::RETRANS;
         if odd || skb.is_pinned() || !skb.end_seq.after(self.snd.una) || !self.may_join(before) {
@@ -80,14 +80,14 @@ impl Connection {
         };
         self.tag_one(moved, kind, event, cx);
         if !skb.has(tag::SACKED) {
-            // The kernel looks at the record after it was cut: what is left of it counts.
+            // The kernel tests the record after it was split: the remaining part counts.
             event.flags.delivered_bytes += skb.len() - part.len;
         }
         self.rate.skb_delivered(self.queue.get_mut(id), &mut event.sample);
         if !self.join(before, index, part) {
             return Shift::Joined;
         }
-        // The hole is gone: what lies behind it may join as well.
+        // The hole is filled: the record behind it may be merged, too.
         if let Some(next) = self.queue.rtx_at(index) {
             let behind = *self.queue.get(next);
             let whole = Part { len: behind.len(), pcount: behind.pcount.into(), mss: part.mss };

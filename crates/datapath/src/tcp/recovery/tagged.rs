@@ -3,12 +3,12 @@
 use super::super::skb::Skb;
 use crate::packet::seq::Seq;
 
-/// What a block of the SACK option tells of (`dup_sack`).
+/// What a block of the SACK option reports (`dup_sack`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    /// Data that waits beyond a hole.
+    /// Data received beyond a hole.
     Sack,
-    /// Data that came twice (RFC 2883).
+    /// Data received twice (RFC 2883).
     Dsack,
 }
 

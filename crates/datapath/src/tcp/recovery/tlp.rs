@@ -8,13 +8,13 @@ use super::{CaState, Resent};
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 
-/// Since when the retransmission timeout counts, before whose end a probe has to come (`advancing_rto` of
+/// Start of the retransmission timeout, before whose end a probe has to be sent (`advancing_rto` of
 /// `tcp_schedule_loss_probe`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::tcp) enum Rto {
-    /// Since now: an ACK has brought progress.
+    /// Now: an ACK has advanced `snd_una`.
     FromNow,
-    /// Since the oldest segment was sent.
+    /// When the oldest segment was sent.
     FromOldest,
 }
 
@@ -105,7 +105,7 @@ impl Connection {
             return;
         }
         if !self.rec.tlp_retrans {
-            // The probe was new data: nothing was lost or the ACK tells by SACK.
+            // The probe was new data: nothing was lost, or SACK reports it.
             self.rec.tlp_high_seq = None;
         } else if flags.dsack_tlp {
             // The original arrived as well: the probe was needless.
@@ -141,10 +141,10 @@ impl Connection {
     }
 }
 
-/// Who asks for transmission (`push_one`).
+/// Who requests transmission (`push_one`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Push {
-    /// As much as may go.
+    /// As much as permitted.
     All,
     /// One super-packet (`tcp_push_one`).
     One,
@@ -155,7 +155,7 @@ pub(in super::super) enum Push {
 }
 
 impl Push {
-    /// The congestion window is not asked.
+    /// The congestion window does not apply.
     pub(in super::super) fn is_forced(self) -> bool {
         matches!(self, Self::Probe | Self::Window)
     }

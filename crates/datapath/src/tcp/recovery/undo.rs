@@ -1,4 +1,4 @@
-//! Undoing a reduction that turns out to have been wrong: Eifel (RFC 4015) by timestamps, DSACK
+//! Undoing a spurious reduction: Eifel (RFC 4015) by timestamps, DSACK
 //! (RFC 3708), and the adaptation to reordering that comes with it.
 
 use super::super::cc::CongestionControl;
@@ -13,14 +13,14 @@ use crate::trace::EventKind;
 /// What has shown that segments were reordered (`ts` of `tcp_check_sack_reordering`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum SeenBy {
-    /// SACK blocks, or an ACK for what was never sent again.
+    /// SACK blocks, or an ACK of data that was never retransmitted.
     Sack,
     /// The echo of a timestamp from before the retransmission.
     Timestamps,
 }
 
 impl Connection {
-    /// Every retransmission was needless, as far as can be known (`tcp_may_undo`).
+    /// Every retransmission was spurious, as far as can be known (`tcp_may_undo`).
     fn may_undo(&self) -> bool {
         self.rec.undo_marker.is_some() && (self.rec.undo_retrans == 0 || self.packet_delayed())
     }
@@ -42,7 +42,7 @@ impl Connection {
         self.ack.rcv_tsecr.is_some_and(|echo| (echo.get().wrapping_sub(stamp) as i32) < 0)
     }
 
-    /// Nothing is held to be lost any more (`tcp_undo_cwnd_reduction` with `unmark_loss`).
+    /// Removes all marks of loss (`tcp_undo_cwnd_reduction` with `unmark_loss`).
     fn unmark_losses(&mut self) {
         for index in 0..self.queue.rtx_len() {
             let id = self.queue.rtx_at(index).expect("within the queue");
@@ -52,8 +52,8 @@ impl Connection {
         self.rec.retransmit_hint = None;
     }
 
-    /// Window and threshold are what they were before the episode (`tcp_undo_cwnd_reduction`). What was marked lost
-    /// stays so: see [`unmark_losses`](Self::unmark_losses).
+    /// Restores window and threshold from before the episode (`tcp_undo_cwnd_reduction`). Marks of loss
+    /// stay: see [`unmark_losses`](Self::unmark_losses).
     fn undo_cwnd_reduction(&mut self, cx: &mut Cx<'_>) {
         if let Some(prior_ssthresh) = self.rec.prior_ssthresh {
             let ack = self.ack_view(cx.now);
@@ -69,7 +69,7 @@ impl Connection {
         }
         self.window.snd_cwnd_stamp = self.jiffies32(cx.now);
         self.rec.undo_marker = None;
-        // RACK looks at all losses again.
+        // RACK detects all losses anew.
         self.rec.rack.advanced = true;
         cx.event(
             self.id,
@@ -106,7 +106,7 @@ impl Connection {
         false
     }
 
-    /// DSACKs have proven every retransmission needless (`tcp_try_undo_dsack`).
+    /// DSACKs have proven every retransmission spurious (`tcp_try_undo_dsack`).
     pub(super) fn try_undo_dsack(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.rec.undo_marker.is_none() || self.rec.undo_retrans != 0 {
             return false;
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Takes a timeout back: neither losses nor a smaller window are left of it.
+    /// Reverts a timeout: marks of loss and the smaller window.
     fn undo_loss(&mut self, cx: &mut Cx<'_>) {
         self.unmark_losses();
         self.undo_cwnd_reduction(cx);

@@ -51,17 +51,17 @@ pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 pub(super) const BBR_SCALE: u32 = 8;
 /// See [`BBR_SCALE`].
 pub(super) const BBR_UNIT: u32 = 1 << BBR_SCALE;
-/// 2/ln 2: the least that doubles the rate in each round trip (`bbr_high_gain`).
+/// 2/ln 2: the smallest gain that doubles the rate in each round trip (`bbr_high_gain`).
 const HIGH_GAIN: u32 = BBR_UNIT * 2885 / 1000 + 1;
 /// ln 2 / 2: drains in one round trip what STARTUP has queued (`bbr_drain_gain`).
 const DRAIN_GAIN: u32 = BBR_UNIT * 1000 / 2885;
-/// Two BDP, so that delayed and stretched ACKs do not hold the flow up (`bbr_cwnd_gain`).
+/// Two BDP, so that delayed and stretched ACKs do not stall the flow (`bbr_cwnd_gain`).
 const CWND_GAIN: u32 = BBR_UNIT * 2;
 
 /// The phases (`enum bbr_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Doubles the rate each round trip until it brings nothing more.
+    /// Doubles the rate each round trip until the delivery rate stops growing.
     Startup,
     /// Empties the queue that this has made.
     Drain,
@@ -74,8 +74,8 @@ enum Mode {
 /// Parameters of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Params {
-    /// What every draw of PROBE_BW's first phase gives, 0 to 6, to replay a recorded transfer;
-    /// `None`: drawn from the connection's own luck.
+    /// Fixed result of every draw of PROBE_BW's first phase, 0 to 6, to replay a recorded transfer;
+    /// `None`: drawn from the connection's random stream.
     pub cycle_draw: Option<u8>,
 }
 
@@ -103,7 +103,7 @@ pub struct Bbr {
     prev_ca_state: CaState,
     /// The first round trip of recovery: the window is what is in flight.
     packet_conservation: bool,
-    /// The flow restarts after idle.
+    /// The flow restarts after being idle.
     idle_restart: bool,
     /// There was an RTT sample to begin the pacing rate with.
     has_seen_rtt: bool,
@@ -158,13 +158,13 @@ impl Bbr {
         }
     }
 
-    /// The rate to steer by: a policer's, if one is at work (`bbr_bw`).
+    /// The estimated bandwidth, or a policer's rate if one was detected (`bbr_bw`).
     fn bw(&self) -> u32 {
         self.long_term.rate_in_use().unwrap_or(self.max_bw.get())
     }
 
-    /// What the ACK says of the path (`bbr_update_model`). The order matters: each step reads
-    /// what those before it have found.
+    /// Updates the model of the path (`bbr_update_model`). The order matters: each step uses
+    /// the results of the earlier ones.
     fn update_model(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
         self.update_bw(ack, sample);
         self.update_ack_aggregation(window, ack, sample);
@@ -210,7 +210,7 @@ impl CongestionControl for Bbr {
         self.init_pacing_rate_from_rtt(window, ack);
     }
 
-    /// The window before the loss is kept for afterwards; the threshold says nothing to BBR
+    /// Saves the window, to restore it after recovery; BBR does not use the threshold
     /// (`bbr_ssthresh`).
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
         self.save_cwnd(window);
@@ -242,7 +242,7 @@ impl CongestionControl for Bbr {
         3
     }
 
-    /// A timeout ends the round trip; the rate must be found anew, and a policer may be behind it
+    /// A timeout ends the round trip and restarts the search for the full bandwidth; a policer may be the cause
     /// (`bbr_set_state`).
     fn set_state(&mut self, _window: &mut Window, ack: &Ack, new: CaState) {
         if new == CaState::Loss {
@@ -268,8 +268,8 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// The loss was none: whether the pipe is full is asked anew, and what was taken for a
-    /// policer's work does not count (`bbr_undo_cwnd`).
+    /// The loss was spurious: the search for the full bandwidth restarts, and the detection of a policer is
+    /// discarded (`bbr_undo_cwnd`).
     fn undo_cwnd(&mut self, window: &Window, ack: &Ack) -> u32 {
         self.full_bw = 0;
         self.full_bw_cnt = 0;

@@ -4,7 +4,7 @@
 use super::{BBR_SCALE, BBR_UNIT, BW_SCALE, BW_UNIT, Bbr, HIGH_GAIN};
 use crate::tcp::cc::{Ack, Window};
 
-/// So far below the estimated rate the flow stays, so that a queue does not last
+/// How far the pacing rate stays below the estimated rate, so that a queue drains
 /// (`bbr_pacing_margin_percent`).
 const MARGIN_PERCENT: u64 = 1;
 /// Below this rate segments go out one at a time, byte/s (`bbr_min_tso_rate`: 1.2 Mbit/s).
@@ -55,7 +55,7 @@ impl Bbr {
         window.pacing_rate = pacing_rate(bw, HIGH_GAIN, ack);
     }
 
-    /// Before the pipe was full once, the rate never falls: the first samples are of a window that
+    /// The rate never falls before the pipe was full once, because the first samples belong to a window that
     /// was still growing (`bbr_set_pacing_rate`).
     pub(super) fn set_pacing_rate(&mut self, window: &mut Window, ack: &Ack, bw: u32, gain: u32) {
         let rate = pacing_rate(u64::from(bw), gain, ack);
@@ -67,8 +67,8 @@ impl Bbr {
         }
     }
 
-    /// What will be in flight when the packet that is handed down now leaves: pacing may hold it
-    /// back, and meanwhile more is delivered (`bbr_packets_in_net_at_edt`).
+    /// Packets in flight at the time when the packet being sent now departs: pacing may delay it,
+    /// and meanwhile more is delivered (`bbr_packets_in_net_at_edt`).
     pub(super) fn packets_in_net_at_edt(&self, window: &Window, ack: &Ack, now: u32) -> u32 {
         let ahead_us = ack.wstamp_ns.saturating_sub(ack.now_ns) / 1_000;
         let delivered = (u64::from(self.bw()).wrapping_mul(ahead_us) >> BW_SCALE) as u32;

@@ -1,5 +1,5 @@
-//! PROBE_BW: eight phases of about one RTT each. In one the flow sends faster, to find out whether
-//! there is more; in the next slower, to drain what that has queued; then at the estimated rate.
+//! PROBE_BW: eight phases of about one RTT each. In the first the flow sends faster, to probe for more
+//! bandwidth; in the second slower, to drain the resulting queue; then at the estimated rate.
 
 use super::{BBR_UNIT, Bbr, Mode};
 use crate::packet::seq::Seq;
@@ -17,11 +17,11 @@ pub const GAINS: [u32; 8] = [
     BBR_UNIT,
     BBR_UNIT,
 ];
-/// The cycle begins at one of so many phases: not at the slower one (`bbr_cycle_rand`).
+/// Number of phases at which a cycle may begin: any but the slower one (`bbr_cycle_rand`).
 const FIRST_PHASES: u32 = 7;
 
 impl Bbr {
-    /// Begins a cycle at a phase that is drawn, so that flows do not probe together
+    /// Begins a cycle at a random phase, so that flows do not probe together
     /// (`bbr_reset_probe_bw_mode`).
     pub(super) fn enter_probe_bw(&mut self, ack: &Ack) {
         self.mode = Mode::ProbeBw;
@@ -42,8 +42,8 @@ impl Bbr {
         self.cycle_us = ack.delivered_us;
     }
 
-    /// A phase takes a lowest RTT. The faster one goes on until it has filled the pipe as far as it
-    /// means to, or lost something; the slower one ends as soon as the queue is gone
+    /// A phase lasts one minimum RTT. The faster one continues until the flight has reached its target, or
+    /// until there is a loss; the slower one ends as soon as the queue is drained
     /// (`bbr_is_next_cycle_phase`).
     fn is_next_cycle_phase(&self, window: &Window, ack: &Ack, sample: &RateSample) -> bool {
         let is_full_length =
@@ -66,13 +66,13 @@ impl Bbr {
     }
 }
 
-/// A number below `bound` from the initial sequence number, which nobody can foretell and which
-/// comes from the seed, and how often one was drawn.
+/// A pseudo-random number below `bound`, from the initial sequence number (unpredictable, but determined by the seed) and
+/// the number of earlier draws.
 pub fn draw_below(iss: Seq, draws: u32, bound: u32) -> u32 {
     ((u64::from(drawn(iss, draws)) * u64::from(bound)) >> 32) as u32
 }
 
-/// The same, any number of 32 bits.
+/// The same without a bound: 32 bits.
 pub fn drawn(iss: Seq, draws: u32) -> u32 {
     let both = u64::from(iss.0) << 32 | u64::from(draws);
     (mix(both.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32

@@ -1,11 +1,11 @@
-//! The lowest RTT of ten seconds. When it gets too old, PROBE_RTT lets the flight shrink to four
-//! packets for 200 ms and a round trip, so that the queue is gone and the RTT can be seen.
+//! The minimum RTT of the last ten seconds. When it is too old, PROBE_RTT reduces the flight to four
+//! packets for 200 ms and a round trip, so that the queue drains and the RTT can be measured.
 
 use super::{Bbr, Mode, cwnd};
 use crate::tcp::cc::{Ack, RateSample, Window};
 use crate::tcp::timer::HZ;
 
-/// How long the lowest RTT counts, s (`bbr_min_rtt_win_sec`).
+/// How long the minimum RTT is valid, s (`bbr_min_rtt_win_sec`).
 const WINDOW_SECONDS: u32 = 10;
 /// How long PROBE_RTT lasts at least, ms (`bbr_probe_rtt_mode_ms`).
 const DURATION_MS: u32 = 200;
@@ -19,7 +19,7 @@ impl Bbr {
     /// `bbr_update_min_rtt`.
     pub(super) fn update_min_rtt(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
         let expired = is_after(ack.jiffies, self.min_rtt_stamp.wrapping_add(WINDOW_SECONDS * HZ));
-        // An RTT with a delayed ACK in it must not replace one that has merely become old.
+        // An RTT that includes a delayed ACK must not replace one that is merely old.
         if let Some(rtt_us) = sample.rtt_us
             && (rtt_us < self.min_rtt_us || (expired && !sample.is_ack_delayed))
         {
@@ -41,7 +41,7 @@ impl Bbr {
 
     /// PROBE_RTT waits until the flight is small, then for its time, and for a round trip.
     fn probe_rtt(&mut self, window: &mut Window, ack: &Ack) {
-        // Samples of a flight that is small by our own doing do not count.
+        // Samples of a flight that we have kept small do not count.
         let end = ack.delivered.wrapping_add(ack.packets_in_flight);
         window.app_limited = Some(end.max(1));
         if self.probe_rtt_done_stamp.is_none() {

@@ -1,5 +1,5 @@
-//! STARTUP doubles the sending rate each round trip until the delivery rate grows no more; DRAIN
-//! then sends slower until the queue that this has made is gone.
+//! STARTUP doubles the sending rate each round trip until the delivery rate stops growing. DRAIN
+//! then sends slower until the resulting queue is drained.
 
 use super::{BBR_SCALE, BBR_UNIT, Bbr, Mode};
 use crate::tcp::cc::{Ack, RateSample, Window};

@@ -136,8 +136,8 @@ impl Bbr3 {
     }
 }
 
-/// "Probing for Bandwidth In ProbeBW": `InflightAtLoss`. The lost record may be a super-packet: how
-/// much of it still fitted?
+/// "Probing for Bandwidth In ProbeBW": `InflightAtLoss`. The lost record may be a super-packet, of which
+/// a part was still below the threshold.
 fn inflight_at_loss(packet: &LostPacket) -> u32 {
     let size = u64::from(packet.segments);
     let inflight_prev = u64::from(packet.tx_in_flight).saturating_sub(size);

@@ -3,10 +3,10 @@
 //! What is new against version 1: losses count. More than 2 % of them in a round trip of probing set an
 //! upper bound on what is in flight (`inflight_longterm`); losses at other times lower the rate
 //! and the flight for the rest of the cycle (`bw_shortterm`, `inflight_shortterm`). Probing is rarer,
-//! about as often as Reno would lose something, and leaves room for others.
+//! about as often as Reno would lose something, and leaves room for other flows.
 //!
-//! Section numbers are replaced by the draft's headings, which are more stable; each stands above
-//! what obeys it. Names are the draft's. Departures stand in docs/bbr.md.
+//! Section numbers are replaced by the draft's headings, which are more stable; each is quoted above
+//! the code that implements it. Names are the draft's. docs/bbr.md lists the departures.
 //!
 //! | file | the draft's sections |
 //! |---|---|
@@ -239,7 +239,7 @@ impl Bbr3 {
         }
     }
 
-    /// A number below `bound`, from the initial sequence number and how often it was asked for.
+    /// A pseudo-random number below `bound`, from the initial sequence number and the number of earlier draws.
     fn draw(&mut self, ack: &Ack, bound: u32) -> u32 {
         self.draws = self.draws.wrapping_add(1);
         super::bbr::draw_below(ack.iss, self.draws, bound)
@@ -309,7 +309,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// A timeout is a recovery that the next ACK may end.
+    /// A timeout counts as a recovery that the next ACK may end.
     fn set_state(&mut self, _window: &mut Window, _ack: &Ack, new: CaState) {
         if new == CaState::Loss {
             self.prev_ca_state = CaState::Loss;
@@ -322,7 +322,7 @@ impl CongestionControl for Bbr3 {
         window.snd_cwnd.max(self.prior_cwnd)
     }
 
-    /// As version 1 tells it: the draft has no such thing.
+    /// As version 1 reports it; the draft does not define this.
     fn get_info(&self, ack: &Ack) -> Option<CcInfo> {
         let (pacing_gain, cwnd_gain) = self.state.gains();
         let bw = u64::from(self.bw).wrapping_mul(u64::from(ack.mss)).wrapping_mul(1_000_000);

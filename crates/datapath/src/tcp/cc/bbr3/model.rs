@@ -30,7 +30,7 @@ impl Bbr3 {
     }
 
     /// "Tracking Time for the BBR.max_bw Max Filter": `AdvanceMaxBwFilter`. A cycle without any
-    /// sample is none.
+    /// sample does not count.
     pub(super) fn advance_max_bw_filter(&mut self) {
         if self.max_bw_filter[1] > 0 {
             self.max_bw_filter = [self.max_bw_filter[1], 0];
@@ -80,8 +80,8 @@ impl Bbr3 {
         }
     }
 
-    /// The same: `UpdateCongestionSignals`. The ranges lost in a round are counted for Startup, so they
-    /// are forgotten only after it has looked at them.
+    /// The same: `UpdateCongestionSignals`. Startup reads the count of ranges lost in a round, so the
+    /// count is reset only after that.
     pub(super) fn update_congestion_signals(
         &mut self,
         window: &Window,

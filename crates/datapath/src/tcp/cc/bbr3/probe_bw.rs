@@ -5,12 +5,12 @@ use super::{Bbr3, INFINITY, MIN_PIPE_CWND, State};
 use crate::tcp::cc::bbr::BBR_UNIT;
 use crate::tcp::cc::{Ack, RateSample, Window};
 
-/// Probing waits for at most so many round trips, however large the flight.
+/// Maximum number of round trips between probes, however large the flight.
 const MOST_ROUNDS: u32 = 63;
-/// The least wait by the clock, µs; up to a second more is drawn.
+/// Minimum time between probes, µs; up to a second is added at random.
 const LEAST_WAIT_US: u64 = 2_000_000;
 
-/// What the ACKs that arrive tell of (`BBR.ack_phase`).
+/// What arriving ACKs give feedback about (`BBR.ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPhase {
     /// Nothing: the rate is not being probed.
@@ -19,9 +19,9 @@ pub enum AckPhase {
     Refilling,
     /// The flight begins to rise.
     ProbeStarting,
-    /// What the raised flight has met.
+    /// The raised flight.
     ProbeFeedback,
-    /// The last of that.
+    /// The end of the raised flight.
     ProbeStopping,
 }
 

@@ -1,11 +1,11 @@
-//! Is the queue that marks a classic one (RFC 3168), in which a scalable flow would take more than its share?
+//! Detects whether the marking queue is a classic one (RFC 3168), in which a scalable flow would take more than its share.
 //! (draft-briscoe-iccrg-prague-congestion-control, section 3.3; the rule is of its reference \[ecn-fallback\],
 //! arXiv:1911.00710, version 2.)
 //!
-//! What tells them apart is delay. A queue for L4S marks from about a millisecond on, so round trips
+//! The difference is delay. A queue for L4S marks from about a millisecond on, so round trips
 //! vary by less than that and stay near the lowest; a classic one lets flows fill many milliseconds. Once
-//! a round trip a score moves by how both compare with a reference, on a scale of doublings: deep in
-//! L4S it is 0, and well beyond [`STICKY`] the queue is classic.
+//! per round trip a score changes by the binary logarithm of both values relative to a reference: it is 0 for a clear
+//! L4S queue, and well beyond [`STICKY`] the queue is classic.
 
 use super::{ONE, PLACES};
 use crate::tcp::cc::Ack;
@@ -14,21 +14,21 @@ use crate::tcp::cc::Ack;
 pub const LG_PLACES: u32 = 10;
 /// One doubling.
 const DOUBLING: i64 = 1 << LG_PLACES;
-/// The round trips of a queue for L4S deviate by so much at most, µs.
+/// Maximum mean deviation of round trips in an L4S queue, µs.
 const DEVIATION_REF_US: u64 = 750;
-/// So deep it is at most, µs.
+/// Maximum delay of an L4S queue, µs.
 const DEPTH_REF_US: u64 = 2_000;
 /// A doubling of either moves the score by 1/2.
 const WEIGHT_SHIFT: u32 = 1;
-/// How far the score goes beyond the transition on both sides, so that a few odd round trips change nothing.
+/// How far the score may go beyond the transition on both sides, so that a few unusual round trips change nothing.
 const STICKY: i64 = 8 * DOUBLING;
-/// Between one and the other lies this.
+/// Width of the transition between the two.
 const TRANSITION: i64 = DOUBLING;
 /// Binary places of the averages of round trips.
 const MEAN_PLACES: u32 = 16;
-/// The least of what a sample does not weigh, as a power of two.
+/// Smallest shift of the averages.
 const GAIN_SHIFT_MIN: u32 = 4;
-/// The most of it.
+/// Largest shift of the averages.
 const GAIN_SHIFT_MAX: u32 = 18;
 
 /// What one connection knows of the queue that marks its packets.
@@ -63,7 +63,7 @@ impl Detector {
         self.deviation += (off.abs() - self.deviation) >> (self.gain_shift + 1);
     }
 
-    /// A round trip is over, of a path that marks: the score moves.
+    /// Updates the score after a round trip on a path that marks.
     pub fn update_score(&mut self, ack: &Ack, cwnd: u32) {
         // Twice the square root of the window round trips, in samples: the saw teeth of a classic flow
         // last longer than a round trip.
@@ -72,7 +72,7 @@ impl Detector {
         let Some(mean) = self.mean else { return };
         let deviation = (self.deviation >> MEAN_PLACES).max(1) as u64;
         self.score += (lg(deviation) - lg(DEVIATION_REF_US)) >> WEIGHT_SHIFT;
-        // A deep queue speaks for a classic one, a shallow one not against it.
+        // A deep queue indicates a classic one, but a shallow queue does not indicate the opposite.
         let depth = (mean >> MEAN_PLACES).saturating_sub(i64::from(ack.min_rtt_us)).max(1) as u64;
         self.score += (lg(depth) - lg(DEPTH_REF_US)).max(0) >> WEIGHT_SHIFT;
         self.score = self.score.clamp(0, 2 * STICKY + TRANSITION);
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(after(100, 10_000).certainty(), ONE);
     }
 
-    /// A few round trips of it say nothing yet.
+    /// A few round trips are not enough evidence.
     #[test]
     fn it_takes_several_round_trips() {
         assert_eq!(after(4, 10_000).certainty(), 0);

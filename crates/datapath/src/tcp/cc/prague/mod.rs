@@ -13,7 +13,7 @@
 //! | a queue with classic ECN is found by its delay, and shared as Reno would (section 3.3) | [`classic`] |
 //! | windows below two segments, by pacing (section 3.5) | [`Prague::set_exact`], [`Prague::gain`] |
 //!
-//! docs/prague.md says where the rules are known from.
+//! docs/prague.md lists the sources of these rules.
 
 mod classic;
 
@@ -27,7 +27,7 @@ const PLACES: u32 = 20;
 const ONE: u64 = 1 << PLACES;
 /// The gain of the moving average is 1/2^4.
 const GAIN_SHIFT: u32 = 4;
-/// The least virtual round trip, µs.
+/// Minimum virtual round trip, µs.
 const RTT_VIRT_MIN_US: u64 = 25_000;
 /// Round trips after slow start before the growth depends less on the round trip.
 const RTT_TRANSITION_ROUNDS: u32 = 500;
@@ -53,15 +53,15 @@ pub struct Prague {
     begun: Delivered,
     /// When that was, µs.
     begun_us: u64,
-    /// When marks or a loss last took something of the window, µs.
+    /// When marks or a loss last reduced the window, µs.
     reduced_us: Option<u64>,
-    /// What marks took then, in 2^-20 segments.
+    /// The reduction by marks then, in 2^-20 segments.
     taken: u64,
     /// The window before the latest loss, segments.
     loss_cwnd: u32,
     /// The window that recovery from it ends with.
     after_loss: u64,
-    /// What recovery still owes of packets to send, in parts of the window before it.
+    /// Packets that recovery may still send, as a fraction of the window before it.
     owed: u64,
     /// Round trips since slow start ended.
     rounds: u32,
@@ -97,12 +97,12 @@ fn srtt_us(ack: &Ack) -> u64 {
     ack.srtt_us_8.map_or(1_000, |srtt| u64::from(srtt.get() >> 3)).max(1)
 }
 
-/// The round trip that a flow of 25 ms or more has; shorter ones pretend (section 2.4.4).
+/// The virtual round trip: at least 25 ms (section 2.4.4).
 fn rtt_virt_us(ack: &Ack) -> u64 {
     srtt_us(ack).max(RTT_VIRT_MIN_US)
 }
 
-/// What may be in flight: the whole segments of a window, and any part of one below two.
+/// The flight that a window permits: its whole segments; below two segments a fraction counts as one.
 fn packets(exact: u64) -> u32 {
     let whole = if exact < SMALL { exact.div_ceil(ONE) } else { exact >> PLACES };
     whole as u32
@@ -135,7 +135,7 @@ impl Prague {
         self.reduced_us.is_some_and(|at| ack.now_us.saturating_sub(at) < rtt_virt_us(ack))
     }
 
-    /// The window with its fraction; whole, where somebody else has set it.
+    /// The window with its fraction; without one if TCP has set the window.
     fn exact(&self, window: &Window) -> u64 {
         if packets(self.exact) == window.snd_cwnd {
             self.exact
@@ -150,7 +150,7 @@ impl Prague {
         self.exact = exact.max(SMALLEST).min(most);
         window.snd_cwnd = packets(self.exact);
         if self.exact < SMALL {
-            // It grows from here by the rule of small windows, not by slow start.
+            // From here on it grows by the rule for small windows, not by slow start.
             window.snd_ssthresh = window.snd_ssthresh.min(window.snd_cwnd);
         }
     }
@@ -166,7 +166,7 @@ impl Prague {
         self.reduced_us = Some(ack.now_us);
     }
 
-    /// A loss halves the window, that which it was before marks took of it in the same
+    /// A loss halves the window. Its base is the window before marks reduced it in the same
     /// round trip.
     fn react_to_loss(&mut self, window: &mut Window, ack: &Ack) {
         let recent = if self.has_just_reduced(ack) { self.taken } else { 0 };
@@ -202,8 +202,8 @@ impl Prague {
         ((increase * u128::from(exact) * doublings) >> PLACES >> classic::LG_PLACES) as u64
     }
 
-    /// What came unmarked makes the window larger, whether or not marks have made it smaller;
-    /// slow start ends with the first of them.
+    /// Unmarked packets grow the window, whether or not marks have reduced it; slow start ends with the first
+    /// mark.
     fn grow(&mut self, window: &mut Window, ack: &Ack, unmarked: u32) {
         if !window.cwnd_limited() || unmarked == 0 {
             return;
@@ -225,8 +225,8 @@ impl Prague {
         }
     }
 
-    /// In recovery as many packets leave as make what is in flight shrink to the threshold in a round
-    /// trip, and the first at once (RFC 6937 section 3).
+    /// In recovery the number of packets sent is such that the flight shrinks to the threshold within a round
+    /// trip; the first one is sent at once (RFC 6937 section 3).
     fn recover(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
         let (pipe, target) = (ack.packets_in_flight, window.snd_ssthresh);
         let allowed = if pipe > target {
@@ -243,7 +243,7 @@ impl Prague {
         self.exact = 0;
     }
 
-    /// Section 2.5.1: the rate of a window a round trip; twice in slow start, as the kernel's for others.
+    /// Section 2.5.1: one window per round trip; in slow start twice that, as the kernel paces other modules.
     fn pace(&self, window: &mut Window, ack: &Ack) {
         let ratio = if window.in_slow_start() { 2 } else { 1 };
         let bytes = u128::from(self.exact(window)) * u128::from(ack.mss) * ratio;
