@@ -46,7 +46,7 @@ Examples:
   ackwright drill conformance/tcp         run packetdrill scripts in virtual time
   ackwright check my.toml                 say what is wrong with an experiment file
 
-Folders that are missing on the way to a file that is written are made.
+Missing parent directories of output files are created.
 
 Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted (143 by SIGTERM, 129
 by SIGHUP).";
@@ -56,58 +56,60 @@ by SIGHUP).";
 enum Command {
     /// Run an experiment file and print means with 95 % confidence intervals.
     Run(cmd::run::Args),
-    /// See results, a capture or a running `shape` in the browser; or write them as one page.
+    /// View results, a capture or a running `shape` in the browser, or export them as a single
+    /// page.
     View(cmd::view::Args),
     /// Check an experiment file without running it.
     Check(cmd::check::Args),
     /// Rebuild published experiments and compare the figures.
     Reproduce(cmd::reproduce::Args),
-    /// Feed a capture (pcap, pcapng) through qdiscs, at its own time stamps.
+    /// Replay a capture (pcap, pcapng) through qdiscs, at its own timestamps.
     Replay(cmd::replay::Args),
-    /// Say which ACKs of a capture CAKE's ACK filters would drop, and by which rule.
+    /// Show which ACKs of a capture CAKE's ACK filters would drop, and by which rule.
     Ackfilter(cmd::ackfilter::Args),
-    /// Check `tc` commands, and show what they make as `tc` would.
+    /// Check `tc` commands, and show the resulting qdiscs as `tc` does.
     Tc(cmd::tc::Args),
     /// Replay traces recorded from the real kernel.
     Vectors(cmd::vectors::Args),
-    /// Routes, rules and next hops in the words of ip(8): from a file, or this machine's.
+    /// Query and edit routes, rules and next hops in ip(8) syntax: from a file, or this machine's.
     Ip(cmd::ip::Args),
-    /// What if: how flows spread over next hops, and which of them move when one fails.
+    /// What if: how flows spread over next hops, and which flows move when a next hop fails.
     Ecmp(cmd::ecmp::Args),
     /// Run packetdrill scripts in virtual time.
     Drill(cmd::drill::Args),
     /// Measure speed: hops per CPU second.
     Bench(cmd::bench::Args),
-    /// Look for faults: random cases under every oracle, a number each.
+    /// Look for bugs: random cases, one per seed, checked by every oracle.
     Swarm(cmd::swarm::Args),
-    /// Write man pages or completions of shells to a directory.
+    /// Write man pages or shell completions to a directory.
     #[command(hide = true)]
     Generate(cmd::generate::Args),
     /// Shape real traffic between two interfaces: any qdisc, in user space.
     #[cfg(target_os = "linux")]
     Shape(cmd::shape::Args),
-    /// Emulate a network between two interfaces, in the words of netem.
+    /// Emulate a network between two interfaces, in netem syntax.
     #[cfg(target_os = "linux")]
     Emulate(cmd::emulate::Args),
-    /// Open a shell at a host inside an experiment.
+    /// Open a shell on a host inside an experiment.
     #[cfg(target_os = "linux")]
     Shell(cmd::shell::Args),
     /// Route real traffic between several interfaces: ARP and neighbour discovery, multipath, any qdisc.
     #[cfg(target_os = "linux")]
     Route(cmd::route::Args),
-    /// Run `shape` or `route` from a configuration file as a service: metrics, logs, without root's rights.
+    /// Run `shape` or `route` as a service from a configuration file: metrics, logs, no root
+    /// privileges.
     #[cfg(target_os = "linux")]
     Service(cmd::service::Args),
     /// Watch a running `shape` or `route`: devices, queues, tins and delays.
     #[cfg(target_os = "linux")]
     Top(cmd::top::Args),
-    /// Ask or change a running `shape` or `route`: tc and ip commands, statistics, reload, stop.
+    /// Query or change a running `shape` or `route`: tc and ip commands, statistics, reload, stop.
     #[cfg(target_os = "linux")]
     Ctl(cmd::ctl::Args),
     /// Measure rates with iperf3's protocol: our TCP on a TUN device, a real iperf3 at the other end.
     #[cfg(target_os = "linux")]
     Iperf(cmd::iperf::Args),
-    /// Pass TCP connections on: our TCP on one side, the kernel's on the other.
+    /// Proxy TCP connections: our TCP on one side, the kernel's on the other.
     #[cfg(target_os = "linux")]
     Proxy(cmd::proxy::Args),
 }

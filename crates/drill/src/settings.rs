@@ -85,7 +85,7 @@ pub struct Settings {
     pub ts_tick_usecs: i64,
     /// TS ecr of inbound packets may be one that the script has not seen.
     pub ts_ecr_scaled: bool,
-    /// An outbound line is one packet, not several that add up.
+    /// Match each outbound line with exactly one packet, not with several that add up to it.
     pub strict_segments: bool,
     /// Faults in outbound packets do not end the run.
     pub non_fatal_packets: bool,

@@ -16,7 +16,7 @@ pub struct Names {
     pub names: [String; 2],
     /// Of both devices, whose MTUs agree.
     pub device: Device,
-    /// What random draws of qdiscs begin with.
+    /// Seed of the qdiscs' random numbers.
     pub seed: u64,
 }
 

@@ -105,11 +105,11 @@ pub struct Config {
     pub metrics: Option<ListenAddress>,
     /// The control socket.
     pub ctl: Option<PathBuf>,
-    /// How long queues may drain at the end, in ns.
+    /// Longest time for queues to drain at the end, in ns.
     pub drain_nanos: u64,
     /// How far ahead the loop does not sleep, in ns.
     pub busy_poll_nanos: u64,
-    /// What random draws begin with.
+    /// Seed of random numbers.
     pub seed: u64,
     /// What runs.
     pub tool: Tool,

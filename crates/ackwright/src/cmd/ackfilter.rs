@@ -21,19 +21,19 @@ Examples:
   ackwright ackfilter uplink.pcapng --filter ack-filter --acks
   ackwright ackfilter uplink.pcapng --filter ack-filter --acks --json
 
-What is redundant depends on what waits, so on the rate: --qdisc says it. The filters are Linux's
+Which ACKs are redundant depends on the queue, and so on the rate set by --qdisc. The filters are Linux's
 (ack-filter, ack-filter-aggressive), those of version 8 of the patch (ack-filter-v8,
 ack-filter-v8-aggressive), and one that does not look into the queue (ack-filter-naive).")]
 pub struct Args {
     #[command(flatten)]
     common: CaptureArgs,
-    /// The CAKE that the packets go through; the filter is put in
+    /// The CAKE qdisc to replay through; each filter is added to it
     #[arg(long, value_name = "WORDS", default_value = "cake bandwidth 1mbit")]
     qdisc: String,
     /// Only this filter; may be repeated [default: all]
     #[arg(long = "filter", value_name = "WORD", value_parser = filter)]
     filters: Vec<AckFilter>,
-    /// Tell of every ACK what became of it and by which rule
+    /// Print the fate of every ACK, and the rule that decided it
     #[arg(long)]
     acks: bool,
 }

@@ -23,17 +23,17 @@ Examples:
   ackwright bench c-10000 --rounds 1
   ackwright bench a --print-toml > a.toml && ackwright run a.toml
 
-A hop is one MTU-sized packet put on one link. Each run of a case has a process of its own. Because a
-machine's speed changes, cases take turns in three rounds, a short one runs for a second in each, and
-the run of middle speed is shown. A case whose goodput is under 90 % of its bottleneck fails;
-fat trees (ft-N) need 30 % of what their hosts may send, as hashes leave links idle.")]
+A hop is one MTU-sized packet sent on one link. Each run of a case is a process of its own. Because a
+machine's speed varies, cases alternate over three rounds, a short case repeating for a second in each,
+and the median run is reported. A case fails if its goodput is below 90 % of its bottleneck;
+fat trees (ft-N) need 30 % of what their hosts can send, as hash collisions leave links idle.")]
 pub struct Args {
     /// Names of cases; all of them if none is given
     cases: Vec<String>,
-    /// How often the cases take turns
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Number of threads that run a case; the packets are the same with any
+    /// Threads per case; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: u32,
     /// Print JSON

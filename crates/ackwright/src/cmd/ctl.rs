@@ -23,11 +23,10 @@ Examples:
   ackwright ctl reload
   ackwright ctl stop")]
 pub struct Args {
-    /// The socket of the running program; not needed where only one runs
+    /// Control socket of the running program; not needed if only one is running
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// `tc …`; of a router `ip …`, `sysctl …` and `reload` (its file is read again); `show` (what was taken in
-    /// and what became of it), `show -j`, or `stop`
+    /// `tc …`; for a router also `ip …`, `sysctl …` and `reload` (reads its file again); `show` (packets received, and their fate), `show -j`, or `stop`
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }

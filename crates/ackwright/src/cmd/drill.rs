@@ -29,16 +29,16 @@ Examples:
   ackwright drill my.pkt --explain
   ackwright drill my.pkt --trace out                # FILE.pftrace for ui.perfetto.dev
 
-packetdrill's own spellings (--ip_version, --tolerance_usecs, -D NAME=VALUE, …) are taken as well.
+packetdrill's own spellings (--ip_version, --tolerance_usecs, -D NAME=VALUE, …) are accepted as well.
 Exit code 1 if any script fails. docs/drill.md describes the language.")]
 pub struct Args {
-    /// Scripts, or folders with scripts below them
+    /// Scripts, or directories searched for scripts
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How many scripts at once (default: one a processor)
+    /// Number of concurrent scripts [default: one per CPU]
     #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
     jobs: u32,
-    /// ipv4, ipv6, ipv4-mapped-ipv6 or all; default: what a script asks for, else ipv4
+    /// ipv4, ipv6, ipv4-mapped-ipv6 or all [default: what the script asks for, else ipv4]
     #[arg(long, alias = "ip_version", value_name = "VERSION")]
     ip_version: Option<String>,
     /// Print JSON
@@ -50,86 +50,86 @@ pub struct Args {
     /// Write JUnit XML; "-" prints it in place of the report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print every script and what it did; twice: every packet
+    /// Print every script and what it printed; -vv prints every event and packet
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Write a pcapng of every run into this folder
+    /// Write a pcapng file of every run to this directory
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Print the packets of each connection, with state, window and events between them, and what
-    /// kept it from being faster
+    /// Print the packets of each connection, interleaved with state, window and events, and what
+    /// limited it
     #[arg(long, conflicts_with_all = ["json", "tap"])]
     explain: bool,
-    /// Write a trace of every run into this folder, for ui.perfetto.dev
+    /// Write a trace of every run to this directory, for ui.perfetto.dev
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
-    /// Times may be off by this many µs (default 4000)
+    /// Tolerance of event times, in µs [default: 4000]
     #[arg(long, alias = "tolerance_usecs", value_name = "N")]
     tolerance_usecs: Option<String>,
-    /// … or by this share of the time since the event before (default 12.5)
+    /// … or in percent of the time since the previous event, whichever is larger [default: 12.5]
     #[arg(long, alias = "tolerance_percent", value_name = "N")]
     tolerance_percent: Option<String>,
-    /// MTU of the interface (default 1500, over IPv6 1520)
+    /// MTU of the interface [default: 1500; 1520 over IPv6]
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
-    /// Inbound packets above this size are super-packets of such segments
+    /// Treat larger inbound packets as GRO packets made of segments of this size
     #[arg(long, value_name = "BYTES")]
     mss: Option<String>,
     /// Address of the host under test
     #[arg(long, alias = "local_ip", value_name = "ADDRESS")]
     local_ip: Option<String>,
-    /// Address of the script's end
+    /// Address of the remote end, which the script plays
     #[arg(long, alias = "remote_ip", value_name = "ADDRESS")]
     remote_ip: Option<String>,
     /// Netmask of the host's network
     #[arg(long, alias = "netmask_ip", value_name = "MASK")]
     netmask_ip: Option<String>,
-    /// Taken for compatibility: there is no gateway here
+    /// Accepted for compatibility: there is no gateway here
     #[arg(long, alias = "gateway_ip", value_name = "ADDRESS", hide = true)]
     gateway_ip: Option<String>,
-    /// Port of bind()
+    /// Port that the host binds to
     #[arg(long, alias = "bind_port", value_name = "PORT")]
     bind_port: Option<String>,
-    /// Port of connect()
+    /// Port that the host connects to
     #[arg(long, alias = "connect_port", value_name = "PORT")]
     connect_port: Option<String>,
-    /// A tick of TCP timestamps in µs; 0: TS values are not compared
+    /// Tick of TCP timestamps, in µs; 0 disables comparison of TS values
     #[arg(long, alias = "tcp_ts_tick_usecs", value_name = "N")]
     tcp_ts_tick_usecs: Option<String>,
-    /// TS ecr of inbound packets may be one that was not seen
+    /// Accept a TS ecr in inbound packets that the host has not sent
     #[arg(long, alias = "tcp_ts_ecr_scaled")]
     tcp_ts_ecr_scaled: bool,
-    /// An outbound line is one packet, not several that add up
+    /// Match each outbound line with exactly one packet, not with several that add up to it
     #[arg(long, alias = "strict_segments")]
     strict_segments: bool,
-    /// Differences in these events (packet, syscall) are only told
+    /// Only warn about differences in these kinds of events: packet, syscall
     #[arg(long, alias = "non_fatal", value_name = "KINDS")]
     non_fatal: Option<String>,
-    /// A word of scripts that is replaced: NAME=VALUE
+    /// Replace the word NAME in scripts by VALUE
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     define: Vec<String>,
-    /// Taken for compatibility
+    /// Accepted for compatibility
     #[arg(long, alias = "send_omit_free", hide = true)]
     send_omit_free: bool,
-    /// Shell scripts that run before each script, by their paths from it: FILE,FILE
+    /// Shell scripts to run before each script, with paths relative to it: FILE,FILE
     #[arg(long, alias = "init_scripts", value_name = "FILES")]
     init_scripts: Option<String>,
-    /// Taken for compatibility
+    /// Accepted for compatibility
     #[arg(long, hide = true)]
     debug: bool,
-    /// Taken for compatibility
+    /// Accepted for compatibility
     #[arg(long, value_name = "MBPS", hide = true)]
     speed: Option<String>,
-    /// Taken for compatibility: code blocks are interpreted
+    /// Accepted for compatibility: code blocks are interpreted
     #[arg(long, alias = "code_command", value_name = "COMMAND", hide = true)]
     code_command: Option<String>,
-    /// Taken for compatibility
+    /// Accepted for compatibility
     #[arg(long, alias = "code_format", value_name = "FORMAT", hide = true)]
     code_format: Option<String>,
-    /// Taken for compatibility
+    /// Accepted for compatibility
     #[arg(long, alias = "code_sockopt", value_name = "NAME", hide = true)]
     code_sockopt: Option<String>,
-    /// Read the scripts only
+    /// Only parse the scripts
     #[arg(long, alias = "dry_run", conflicts_with_all = ["json", "tap", "junit"])]
     dry_run: bool,
 }

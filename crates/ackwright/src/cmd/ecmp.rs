@@ -24,16 +24,16 @@ Examples:
   ackwright ecmp flows.csv --routes routes.ip --stages 3 --plot load.svg
 
 Flows come from a capture (pcap, pcapng; packets with equal fields are one flow) or from CSV lines
-\"src,dst,protocol,sport,dport,bytes\". Without --fail every next hop fails in turn; several --fail
-are tried one by one, each alone, and then together. Flows that a failure leaves without any next hop
-are lost; the others moved. A later stage gets the flows of the busiest next hop.")]
+\"src,dst,protocol,sport,dport,bytes\". Without --fail every next hop fails in turn; with several
+--fail each fails alone, then all together. Flows that a failure leaves without any next hop are lost;
+the others are moved. Each later stage gets the flows of the busiest next hop.")]
 pub struct Args {
-    /// Capture or CSV, gzip or not
+    /// Capture or CSV, optionally gzipped
     input: PathBuf,
-    /// A file of ip lines, as for "ackwright ip --config"
+    /// File of ip commands, as for "ackwright ip --config"
     #[arg(long, value_name = "FILE")]
     routes: PathBuf,
-    /// A device or gateway that fails
+    /// Device or gateway that fails; may be repeated
     #[arg(long, value_name = "HOP")]
     fail: Vec<String>,
     /// fib_multipath_hash_policy of IPv4 and IPv6: 0 or l3, 1 or l4, 2 or inner, 3 or custom
@@ -46,17 +46,17 @@ pub struct Args {
     /// fib_multipath_hash_seed [default: the file's, or 1]
     #[arg(long)]
     seed: Option<u32>,
-    /// So many routers with these routes, one after the other
+    /// Number of routers in a row with these routes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     stages: u32,
-    /// The routes of the next router
+    /// Routes of one more router in the row; may be repeated
     #[arg(long, value_name = "FILE")]
     stage: Vec<PathBuf>,
-    /// Draw each next hop's load to an .svg, .png or .pdf file, with the data as .csv beside it
+    /// Plot each next hop's load to an .svg, .png or .pdf file, with its data in a .csv beside it
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Draw who has which part of the hash space, or of a resilient group's buckets, before and after the
-    /// first failure, for the route that the first flow takes; likewise
+    /// Likewise plot which next hop has which part of the hash space, or of a resilient group's
+    /// buckets, before and after the first failure, for the route of the first flow
     #[arg(long, value_name = "FILE")]
     regions: Option<PathBuf>,
     /// Print JSON

@@ -10,20 +10,20 @@ Examples:
   ackwright emulate tap:a tap:b delay 50ms 10ms distribution normal
   ackwright emulate eth0 eth1 --ab 'delay 20ms rate 50mbit' --ba 'delay 20ms rate 5mbit'
 
-The words are those of tc's netem, for both directions alike or for each on its own. What `shape` says of
-devices, statistics (`ackwright ctl tc -s qdisc show`) and the end holds here as well.")]
+The options are those of tc's netem, the same for both directions or one set for each. Devices, statistics
+(`ackwright ctl tc -s qdisc show`) and the end of the program are as in `ackwright shape`.")]
 pub struct Args {
-    /// One device: an interface, or `tap:NAME` or `tun:NAME` for one that is made
+    /// First device: an interface, or `tap:NAME` or `tun:NAME` to create one
     a: String,
-    /// The other
+    /// Second device
     b: String,
-    /// What happens to packets, both ways, in the words of netem
+    /// Impairments in both directions, in netem syntax
     #[arg(trailing_var_arg = true, conflicts_with_all = ["ab", "ba"])]
     words: Vec<String>,
-    /// What happens from A to B
+    /// Impairments from A to B, in netem syntax
     #[arg(long, value_name = "NETEM")]
     ab: Option<String>,
-    /// What happens from B to A
+    /// Impairments from B to A, in netem syntax
     #[arg(long, value_name = "NETEM")]
     ba: Option<String>,
     /// Print the final table as JSON

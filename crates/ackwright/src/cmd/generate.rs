@@ -19,7 +19,7 @@ pub struct Args {
     /// What to write
     #[arg(value_enum)]
     what: GeneratedFiles,
-    /// Where to; made if it is not there
+    /// Directory to write to; created if missing
     directory: PathBuf,
 }
 

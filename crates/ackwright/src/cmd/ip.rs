@@ -24,21 +24,22 @@ Examples:
   ackwright ip --import-kernel nexthop show
   ackwright ip --import-kernel save > routes.ip
 
-FILE holds lines as after \"ip\": link add, address add, route, rule, nexthop, and
-\"sysctl net.ipv4.fib_multipath_hash_policy=1\"; \"#\" begins a comment. Commands that
-change something rewrite it, whole or not at all. Answers are those of ip(8); below that
-of \"route get\" stand rule, table, hash and bounds, unless --bare says otherwise.")]
+FILE holds commands without the leading \"ip\": link add, address add, route, rule, nexthop, and
+\"sysctl net.ipv4.fib_multipath_hash_policy=1\"; \"#\" begins a comment. Commands that change
+something rewrite FILE atomically. Output is that of ip(8); \"route get\" adds the rule, table,
+hash and bounds, unless --bare is given.")]
 pub struct Args {
-    /// A file of ip lines; made if it does not exist and something is added
+    /// File of ip commands; created if it does not exist and something is added
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Ask this machine's routes, rules, next hops and links (read over rtnetlink, never changed)
+    /// Use this machine's routes, rules, next hops and links (read over rtnetlink, never changed)
     #[arg(long)]
     import_kernel: bool,
-    /// route get: the words of ip(8) alone, not how the answer came about
+    /// route get: print only the output of ip(8), not how the route was chosen
     #[arg(long)]
     bare: bool,
-    /// What follows "ip": [-4|-6] [-j] [-d] OBJECT COMMAND …, or "save" for everything as lines
+    /// What follows "ip": [-4|-6] [-j] [-d] OBJECT COMMAND …, or "save" to print the whole
+    /// configuration
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
     words: Vec<String>,
 }

@@ -20,11 +20,11 @@ use crate::interrupt;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  ackwright iperf -s &                     our stack at 10.77.0.2 receives; from the kernel's side:
+  ackwright iperf -s &                     our stack receives at 10.77.0.2; from the kernel's side:
   iperf3 -c 10.77.0.2
   iperf3 -s & ackwright iperf -c 10.77.0.1 -C dctcp -t 5 -P 2
 
-It speaks iperf3's protocol (TCP, one direction at a time): the other end is a real iperf3, or this.")]
+It speaks iperf3's protocol (TCP, one direction at a time): the peer is a real iperf3, or this program.")]
 pub struct Args {
     /// Run a test against the server at this address
     #[arg(short = 'c', long, value_name = "ADDRESS", conflicts_with = "server")]
@@ -32,23 +32,23 @@ pub struct Args {
     /// Wait for clients
     #[arg(short = 's', long, required_unless_present = "client")]
     server: bool,
-    /// Serve one client, then end
+    /// Serve one client, then exit
     #[arg(short = '1', long, requires = "server", conflicts_with = "client")]
     one_off: bool,
     /// Port of the server
     #[arg(short = 'p', long, default_value_t = 5_201)]
     port: u16,
-    /// Seconds of the test
+    /// Duration of the test, in seconds
     #[arg(short = 't', long, default_value_t = 10, conflicts_with = "bytes")]
     time: u64,
-    /// Seconds before those of the test that are left out, as flows start slowly
+    /// Seconds to run before the test that are omitted from the results, to skip slow start
     #[arg(short = 'O', long, default_value_t = 0, value_name = "SECONDS", conflicts_with = "server",
         value_parser = clap::value_parser!(u64).range(..=LONGEST_OMISSION))]
     omit: u64,
-    /// Bytes to transfer, instead of seconds: 10M, 2G
+    /// Bytes to transfer, instead of --time: 10M, 2G
     #[arg(short = 'n', long, value_parser = size)]
     bytes: Option<u64>,
-    /// Streams side by side
+    /// Number of parallel streams
     #[arg(short = 'P', long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=128))]
     parallel: u8,
     /// The server sends
@@ -66,7 +66,7 @@ pub struct Args {
     /// Set `TCP_MAXSEG`
     #[arg(short = 'M', long, default_value_t = 0)]
     set_mss: u16,
-    /// bit/s of each stream: 10M
+    /// Target rate of each stream in bit/s: 10M
     #[arg(short = 'b', long, value_parser = rate)]
     bitrate: Option<u64>,
     /// Seconds between reports

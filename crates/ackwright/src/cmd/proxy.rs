@@ -20,22 +20,22 @@ Examples:
   ackwright proxy --listen 127.0.0.1:8080 --to 10.77.0.1:80 --cc dctcp --set tcp_ecn=1
       clients reach the kernel, our stack connects to the server
 
-The side whose address is that of --address is ours when it listens; otherwise ours is the side that
-connects. SIGTERM and Ctrl-C end it: nobody new is taken in, and what is open may go on for --drain.")]
+If --listen has the address of --address, our stack listens; otherwise our stack connects to the server.
+SIGTERM and Ctrl-C end it: no new connections are accepted, and open ones may go on for --drain.")]
 pub struct Args {
-    /// Where clients come to
+    /// Address that clients connect to
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: String,
-    /// The server
+    /// Address of the server
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: String,
-    /// Congestion control of our side
+    /// Congestion control of our stack
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
-    /// Seconds that open connections may go on at the end
+    /// Seconds that open connections may go on after SIGTERM or Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     drain: u64,
-    /// Print statistics at the end as JSON
+    /// Print the final statistics as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

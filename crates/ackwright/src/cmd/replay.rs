@@ -26,29 +26,29 @@ Examples:
       --qdisc 'parent 1:1 codel' --out out.pcapng --json
   ackwright replay uplink.pcap --qdisc 'cake bandwidth 1mbit' --trace out/uplink.pftrace
 
-Every packet comes at its time stamp. A qdisc that does not shape needs a --rate behind it, or
-nothing ever waits. A capture has both directions of a link, a qdisc one: --from, --to and
---interface choose. Dropped packets stand in OUT with a comment that says why.")]
+Every packet arrives at its own timestamp. A qdisc that does not shape needs --rate, or no queue ever
+builds up. A capture has both directions of a link, a qdisc only one: select it with --from, --to or
+--interface. The file of --out includes dropped packets, each with a comment that gives the reason.")]
 pub struct Args {
     #[command(flatten)]
     common: CaptureArgs,
-    /// The qdisc, as after `tc qdisc add dev DEV root`; several make a tree, with `root` or
-    /// `parent CLASS` in front of the kind
+    /// The qdisc, as after `tc qdisc add dev DEV root`; repeat it to build a tree, with `root` or
+    /// `parent CLASS` before the kind
     #[arg(long = "qdisc", value_name = "WORDS", required = true)]
     qdiscs: Vec<String>,
-    /// Write what leaves, when it leaves, as pcapng; "-" is standard output
+    /// Write packets as they leave the qdisc to a pcapng file; "-" is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Write a trace of the queue, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Where plots and their data go
+    /// Directory for plots and their data
     #[arg(long, value_name = "DIR", default_value = "out/replay")]
     plots: PathBuf,
-    /// Write plots as these [default: svg,png]
+    /// Plot formats: svg, png, pdf [default: svg,png]
     #[arg(long, value_name = "FORMATS", value_delimiter = ',')]
     plot_format: Vec<Format>,
-    /// Show so many flows
+    /// Number of flows to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     flows: usize,
 }
@@ -64,16 +64,16 @@ pub struct CaptureArgs {
     /// Only packets to this address or prefix
     #[arg(long, value_name = "PREFIX")]
     to: Option<Prefix>,
-    /// Only packets of the interface of this name (pcapng)
+    /// Only packets captured on this interface (pcapng)
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Rate of the line behind the qdisc, e.g. 1mbit [default: it takes no time]
+    /// Rate of the link behind the qdisc, e.g. 1mbit [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<Rate>,
-    /// Seed of hashes and random draws
+    /// Seed of hashes and random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Take a capture that breaks off within a packet as ending before it
+    /// Accept a capture that ends within a packet, and replay up to the last whole one
     #[arg(long)]
     partial: bool,
     /// Print JSON

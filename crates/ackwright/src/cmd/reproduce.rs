@@ -22,13 +22,13 @@ Examples:
   ackwright reproduce                        list what can be reproduced
   ackwright reproduce lost-retransmit        the whole sweep
   ackwright reproduce all --quick --json     only the headline of each
-  ackwright reproduce fct-load --resume out  go on where it was stopped
-  ackwright reproduce cake-ack-filter --live --runs 10   beside real packets, as root
+  ackwright reproduce fct-load --resume out  resume an interrupted sweep
+  ackwright reproduce cake-ack-filter --live --runs 10   compared with real packets, as root
 
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
-written down beforehand is not met, or a figure is further from a real kernel's than allowed.")]
+stated beforehand is not met, or a figure deviates from a real kernel's by more than allowed.")]
 pub struct Args {
-    /// Names of publications, or "all"; without any they are listed
+    /// Publications to reproduce, or "all" [default: list them]
     names: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -36,14 +36,14 @@ pub struct Args {
     /// Run only the headline point of each sweep, or shorter runs of all points
     #[arg(long)]
     quick: bool,
-    /// Run the headline with real packets as well, in namespaces of this machine: on our stack and on the
-    /// kernel's; takes root, or a machine that lets users make them
+    /// Also run the headline with real packets, in network namespaces, on our stack and on the
+    /// kernel's: needs root or unprivileged user namespaces
     #[arg(long, conflicts_with = "quick")]
     pub live: bool,
-    /// Live runs of each point
+    /// Number of live runs of each point
     #[arg(long, value_name = "N", default_value_t = 1, requires = "live", conflicts_with_all = ["quick", "resume"])]
     live_runs: u32,
-    /// On which stacks they are
+    /// Stacks of the live runs [default: both]
     #[arg(long, value_enum, value_delimiter = ',', requires = "live", conflicts_with_all = ["quick", "resume"])]
     live_stack: Vec<StackChoice>,
     /// Number of repetitions [default: the experiment's]
@@ -54,11 +54,11 @@ pub struct Args {
     strict: bool,
     #[command(flatten)]
     workers: Workers,
-    /// Where results and plots go
+    /// Directory for results and plots
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Go on with the results in DIR, which is what --out was: runs that are finished there stay, the
-    /// others are run; what comes out is the same as in one go
+    /// Resume from the results in DIR, the --out of an earlier command: finished runs are kept, the
+    /// others are run; the results are the same as those of an uninterrupted run
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "live"])]
     resume: Option<PathBuf>,
 }

@@ -25,38 +25,40 @@ Examples:
   ackwright ctl ip route add 10.8.0.0/16 via 10.2.0.2
   ackwright ctl tc -s qdisc show
 
-FILE holds lines as of ip, tc and sysctl:
+FILE holds commands of ip (without the leading \"ip\"), tc and sysctl:
   address add 10.1.0.1/24 dev eth0
   address add 10.2.0.1/24 dev eth1
   route add 10.8.0.0/16 nexthop via 10.2.0.2 nexthop via 10.2.0.3
   sysctl net.ipv4.fib_multipath_hash_policy=1
   tc qdisc add dev eth1 root cake bandwidth 30mbit
-The interfaces then have no addresses of the kernel's. With --import-kernel addresses, routes, rules and
-next hops are the kernel's and followed; it answers for itself, and net.ipv4.ip_forward is to be 0.")]
+Without --import-kernel the interfaces should have no addresses in the kernel. With it, addresses, routes,
+rules and next hops are the kernel's, and follow its changes; the kernel keeps answering for its own addresses,
+and net.ipv4.ip_forward must be 0.")]
 pub struct Args {
-    /// A device to route between: an interface, `tap:NAME` or `tun:NAME` for one that is made; several times
+    /// Device to route between: an interface, or `tap:NAME` or `tun:NAME` to create one; may be
+    /// repeated
     #[arg(long, value_name = "DEVICE", required = true)]
     dev: Vec<String>,
-    /// Addresses, routes, queues and settings: lines of ip, tc and sysctl
+    /// Addresses, routes, queues and settings: ip, tc and sysctl commands
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take addresses and routes from this machine's kernel, and keep in step with it
+    /// Import addresses and routes from this machine's kernel, and follow its changes
     #[arg(long)]
     import_kernel: bool,
-    /// How long queues may drain at the end
+    /// Longest time for queues to drain at the end
     #[arg(long, value_name = "TIME", default_value = "2s")]
     drain: String,
-    /// Look for packets without sleeping where the next one is due sooner than this
+    /// Busy-poll instead of sleeping when the next packet is due sooner than this
     #[arg(long, value_name = "TIME", default_value = "0")]
     busy_poll: String,
     /// Socket for `ackwright ctl`
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// What random draws begin with
+    /// Seed of random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The kernel whose limits of ICMP errors, CAKE and multipath it has: linux-7.x, linux-6.18, linux-6.1 or
-    /// linux-2.6.22
+    /// Kernel version whose ICMP error limits, CAKE and multipath to follow: linux-7.x, linux-6.18,
+    /// linux-6.1 or linux-2.6.22
     #[arg(long, value_name = "NAME", default_value = "linux-7.x")]
     profile: String,
     /// Print the final table as JSON

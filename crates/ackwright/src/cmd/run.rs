@@ -52,38 +52,37 @@ pub struct Args {
     runs: Option<u32>,
     #[command(flatten)]
     workers: Workers,
-    /// Run with real packets by this machine's clock, in namespaces: takes root, or a machine that lets
-    /// users make them; each run takes as long as the file says
+    /// Run with real packets in real time, in network namespaces: needs root or unprivileged user
+    /// namespaces; each run takes as long as the file's duration
     #[arg(long, conflicts_with_all = WITHOUT_LIVE)]
     pub live: bool,
-    /// All hosts run on this stack, whatever the file says
+    /// Run all hosts on this stack, whatever the file says
     #[arg(long, value_enum, requires = "live", conflicts_with_all = WITHOUT_LIVE)]
     stack: Option<StackChoice>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
     #[arg(long, value_name = "DIR", group = "results")]
     out: Option<PathBuf>,
-    /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
-    /// are run; what comes out is the same as in one go
+    /// Resume from the results in DIR: finished runs of the same plan are kept, the others are run;
+    /// the results are the same as those of an uninterrupted run
     #[arg(long, value_name = "DIR", group = "results")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     seeing: TraceArgs,
-    /// Print what `tc -s qdisc show` says of every watched port at the end of each point's first
-    /// run; the summary has it as JSON
+    /// Print `tc -s qdisc show` of every watched port at the end of each point's first run; the
+    /// summary has it as JSON
     #[arg(long, conflicts_with = "json")]
     tc_stats: bool,
-    /// Print what `tc -s class show` says of them
+    /// Print `tc -s class show` of the same ports
     #[arg(long, conflicts_with = "json")]
     tc_classes: bool,
-    /// Print what `ss -tino` shows on every host at this time, or at the "end" of each run; may be
-    /// given several times
+    /// Print `ss -tino` of every host at this time, or at the "end" of each run; may be repeated
     #[arg(long, value_name = "TIME")]
     ss_at: Vec<SsAt>,
-    /// Draw these flows only; names, or patterns with `*`
+    /// Plot only these flows: names, or patterns with `*`
     #[arg(long, value_name = "FLOW", value_delimiter = ',')]
     plot_flows: Vec<String>,
-    /// What plots are written as: svg, png, pdf [default: svg,png]
+    /// Plot formats: svg, png, pdf [default: svg,png]
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     plot_format: Vec<Format>,
     /// Print the summary as JSON
@@ -97,9 +96,9 @@ const WITHOUT_LIVE: [&str; 4] = ["resume", "explain", "trace", "qlog"];
 /// Whose stack hosts run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum StackChoice {
-    /// That of this program
+    /// This program's
     Ours,
-    /// That of this machine's kernel
+    /// This machine's kernel's
     Kernel,
 }
 
@@ -115,22 +114,23 @@ impl From<StackChoice> for Stack {
 /// What is observed of the first repetition of the first point.
 #[derive(clap::Args)]
 struct TraceArgs {
-    /// Tell why a flow of the first repetition was not faster, and its events: when and why its
-    /// window was cut, what was sent again and why; a name, or a pattern with `*`. Without --out,
-    /// nothing else is run
+    /// Explain why a flow of the first repetition was not faster, and list its events: when and why
+    /// its window was reduced, what was retransmitted and why; a name, or a pattern with `*`.
+    /// Without --out, nothing else is run
     #[arg(long, value_name = "FLOW", value_delimiter = ',', conflicts_with = "json")]
     explain: Vec<String>,
-    /// Print every packet of it, too
+    /// With --explain, print every packet of the flow as well
     #[arg(long, requires = "explain", conflicts_with = "json")]
     explain_packets: bool,
     /// Write a trace of the first repetition, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Record what `ackwright view` shows besides the usual results, of the first repetition of each
-    /// point: the use of all links, packets and stories of flows, tins, filtered ACKs, next hops
+    /// Record what `ackwright view` shows in addition to the usual results, for the first
+    /// repetition of each point: utilisation of all links, packets and event logs of flows, tins,
+    /// filtered ACKs, next hops
     #[arg(long, requires = "results")]
     view: bool,
-    /// Write the TCP flows of the first repetition as qlog, for qvis, one file each
+    /// Write each TCP flow of the first repetition to a qlog file, for qvis
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
 }
@@ -150,11 +150,11 @@ impl TraceArgs {
 /// How much is done at a time.
 #[derive(Clone, Copy, Default, clap::Args)]
 pub struct Workers {
-    /// Number of runs at a time [default: one per processor]; results do not depend on it
+    /// Number of concurrent runs [default: one per CPU]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
     jobs: u32,
-    /// Number of threads for each run [default: processors that have no run, but one for each hundred
-    /// nodes at most]; results do not depend on it
+    /// Threads per run [default: the CPUs that --jobs leaves idle, at most one per hundred nodes];
+    /// results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
     threads: u32,
     /// How nodes are grouped; results do not depend on it, which `make determinism` checks

@@ -39,7 +39,7 @@ Examples:
   systemctl start ackwright@wan; systemctl reload ackwright@wan
 
 FILE:
-  user = \"nobody\"                # whom to become once devices are open
+  user = \"nobody\"                # user to switch to once devices are open
   log = \"json\"                   # or \"text\"
   metrics = \"127.0.0.1:9101\"     # or \"unix:/run/ackwright/metrics.sock\"
   ctl = \"/run/ackwright/wan.sock\"
@@ -53,15 +53,15 @@ FILE:
 or instead of [shape]:
   [route]
   dev = [\"eth0\", \"eth1\"]
-  file = \"/etc/ackwright/routes.ip\"   # and, or instead of it: import-kernel = true
+  file = \"/etc/ackwright/routes.ip\"   # and/or: import-kernel = true
 
-SIGHUP reads the file again: queues are changed as tc qdisc change does, of a router also what its file of
-ip lines says. What is wrong is told with its place, and all stays as it was.")]
+SIGHUP reloads the file: queues are changed as by tc qdisc change, and a router reloads its file of ip
+commands. An error is logged with its position, and the old configuration stays in force.")]
 pub struct Args {
-    /// The configuration
+    /// Configuration file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only read it and say what is wrong
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
 }

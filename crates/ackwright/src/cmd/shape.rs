@@ -35,53 +35,55 @@ Examples:
   ackwright shape --between eth0 eth1 --ab 'cake bandwidth 30mbit' --trace eth.pftrace
   ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
 
-What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
-the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
-end it: nothing more is taken in, and queues drain for --drain.")]
+Packets received on A leave on B through the qdisc of --ab, and the other way through that of --ba: a bump in
+the wire, without addresses of its own. To `tc` the qdisc of --ab is the root of dev B. SIGTERM and Ctrl-C
+end it: nothing more is received, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
-    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made (with `,queues=N`: N queues), or `file:INPUT,OUTPUT` for captures; `NAME,fanout=N`: by N sockets
+    /// The two devices: an interface, `ring:NAME` (read by a receive ring), `xdp:NAME` (AF_XDP;
+    /// then `,native` or `,generic`, `,copy` or `,zero-copy`), `tap:NAME` or `tun:NAME` to create
+    /// one (`,queues=N` for N queues), or `file:INPUT,OUTPUT` for captures; `NAME,fanout=N` reads
+    /// it by N sockets
     #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
-    /// An interface of this machine, whose own traffic is shaped both ways: it goes round by a TAP device that is
-    /// made for it and goes with this program (takes CAP_BPF and Linux 6.6)
+    /// Shape this machine's own traffic on this interface, both ways, by a detour through a
+    /// temporary TAP device (needs CAP_BPF and Linux 6.6)
     #[arg(long, value_name = "INTERFACE", conflicts_with_all = WITHOUT_DEV)]
     dev: Option<String>,
-    /// With --dev, the qdisc for what this machine sends
+    /// With --dev, the qdisc for traffic that this machine sends
     #[arg(long, value_name = "QDISC", requires = "dev", conflicts_with_all = WITHOUT_DEV)]
     egress: Option<String>,
-    /// With --dev, the qdisc for what comes for this machine
+    /// With --dev, the qdisc for traffic that this machine receives
     #[arg(long, value_name = "QDISC", requires = "dev", conflicts_with_all = WITHOUT_DEV)]
     ingress: Option<String>,
-    /// Qdisc from A to B: kind and options, in the words of tc
+    /// Qdisc from A to B: kind and options, in tc syntax
     #[arg(long, value_name = "QDISC")]
     ab: Option<String>,
     /// Qdisc from B to A
     #[arg(long, value_name = "QDISC")]
     ba: Option<String>,
-    /// Further `tc` commands for devices A and B, one a line; `#` begins a comment
+    /// Further `tc` commands for devices A and B, one per line; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     tc: Option<PathBuf>,
-    /// How long queues may drain at the end
+    /// Longest time for queues to drain at the end
     #[arg(long, value_name = "TIME", default_value = "2s")]
     drain: String,
-    /// Look for packets without sleeping where the next one is due sooner than this
+    /// Busy-poll instead of sleeping when the next packet is due sooner than this
     #[arg(long, value_name = "TIME", default_value = "0")]
     busy_poll: String,
     /// Socket for `ackwright ctl`
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// Write the beginnings of all that is sent to a pcapng file, with our own time stamps
+    /// Write the headers of all sent packets to a pcapng file, with our own timestamps
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Write a trace of both queues, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// What happens to traffic when this program is gone: nothing passes, or the kernel passes everything
-    /// on unshaped (two interfaces; takes CAP_BPF)
+    /// What happens to traffic when this program is not running: closed passes nothing, open has
+    /// the kernel forward everything unshaped (two interfaces; needs CAP_BPF)
     #[arg(long, value_enum, default_value_t = Fail::Closed)]
     fail: Fail,
-    /// What random draws of qdiscs begin with
+    /// Seed of the qdiscs' random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print the final table as JSON

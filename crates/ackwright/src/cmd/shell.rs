@@ -16,17 +16,17 @@ Examples:
   ackwright shell experiments/first.toml client -- ping -c 3 10.0.0.6
   ackwright shell experiments/first.toml client --set bottleneck=5mbit -- curl http://10.0.0.6/
 
-The links, queues and routers of the experiment are between the hosts, each of which is a namespace with this
-machine's kernel; its flows do not run. It takes root, or a machine that lets users make namespaces.")]
+Each host is a network namespace of this machine's kernel, connected by the links, queues and routers of the
+experiment; its flows do not run. Needs root or unprivileged user namespaces.")]
 pub struct Args {
     /// Experiment file
     file: PathBuf,
-    /// The host
+    /// Host of the experiment
     node: String,
     /// Replace a parameter or a key of the file
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// What to run there [default: $SHELL]
+    /// Command to run there [default: $SHELL]
     #[arg(last = true)]
     command: Vec<String>,
 }

@@ -11,23 +11,22 @@ use super::Failure;
 #[derive(clap::Args)]
 #[command(next_help_heading = "The stack")]
 pub struct StackArgs {
-    /// TUN device, which is made and goes away with the program
+    /// Name of the TUN device, which exists while the program runs
     #[arg(long, value_name = "NAME", default_value = "ack0")]
     dev: String,
-    /// Our address
+    /// Address of our stack
     #[arg(long, value_name = "ADDRESS", default_value = "10.77.0.2")]
     address: IpAddr,
-    /// Address of the kernel's end of the device, with the length of its prefix; `none` leaves the device
-    /// to be set up by somebody else
+    /// Address and prefix length of the kernel's end of the device; `none` leaves its setup to you
     #[arg(long, value_name = "ADDRESS/LEN", default_value = "10.77.0.1/24")]
     kernel: String,
-    /// Largest packet in bytes
+    /// MTU of the device
     #[arg(long, value_name = "BYTES", default_value_t = 1_500)]
     mtu: u32,
-    /// Cut all to the MTU: the device takes and gives no super-packets
+    /// No TSO or GRO: every packet on the device is at most one MTU
     #[arg(long)]
     no_offload: bool,
-    /// A setting of TCP, as under /proc/sys/net/ipv4: `tcp_ecn=1`; may be repeated
+    /// TCP sysctl, as under /proc/sys/net/ipv4: `tcp_ecn=1`; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }
@@ -38,7 +37,7 @@ impl StackArgs {
         Ok(Stack::open(&self.settings(congestion_control)?)?)
     }
 
-    /// Our address.
+    /// Address of our stack.
     pub fn address(&self) -> IpAddr {
         self.address
     }

@@ -27,27 +27,26 @@ Examples:
   ackwright swarm --kind world --time 10m --seeds 1000000..
   ackwright swarm --case qdisc-4711.toml           a case from a file
 
-One number is one case, and the same number is the same case as long as the program is the same. What
-breaks a law is told with the line that runs it again; with --shrink it is made as simple as it gets and
-written as a file. Debug assertions judge too: `make swarm` has a build with them. Exit code 1 if a
-case fails. docs/TESTING.md lists the laws.")]
+A seed determines its case, as long as the program is the same. A violation is reported with the command that
+reproduces it; with --shrink the case is minimised and written to a file. Builds with debug assertions check
+those as well: `make swarm` has one. Exit code 1 if a case fails. docs/TESTING.md lists the invariants.")]
 pub struct Args {
-    /// Which seeds: A..B (B is not one of them), A.. (with --time), or one
+    /// Seeds: A..B (B excluded), A.. (with --time), or a single one
     #[arg(long, value_name = "A..B", default_value = "0..1000")]
     seeds: Seeds,
-    /// What is drawn (may be given several times); all kinds if none is given
+    /// Kind of case; may be repeated [default: all kinds]
     #[arg(long, value_name = "KIND")]
     kind: Vec<Kind>,
-    /// Begin no more seeds of a kind after this time: 30s, 10m, 2h
+    /// Start no more seeds of a kind after this time: 30s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// How many at once (default: one a processor)
+    /// Number of concurrent cases [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=JOBS_MAX))]
     jobs: Option<u32>,
-    /// Make the first failing case of each kind simpler, and write it to KIND-SEED.toml
+    /// Shrink the first failing case of each kind, and write it to KIND-SEED.toml
     #[arg(long)]
     shrink: bool,
-    /// Judge the case in this file instead of seeds
+    /// Run the case in this file instead of seeds
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "kind", "time", "shrink"])]
     case: Option<PathBuf>,
     /// Print JSON

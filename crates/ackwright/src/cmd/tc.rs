@@ -16,14 +16,13 @@ Examples:
       \'qdisc add dev eth0 parent 1:1 codel\'
   ackwright tc --file setup.tc
 
-The commands are carried out one after the other on qdiscs that no packet passes. What is wrong is
-told with its place, the words that would be right and exit code 2; else `tc -s qdisc show` is
-printed for each device.")]
+The commands are applied in order to qdiscs without traffic. An error is reported with its position and the
+valid words, exit code 2; otherwise `tc -s qdisc show` is printed for each device.")]
 pub struct Args {
     /// Commands: `qdisc add|change|replace|delete dev DEV …` and `filter add dev DEV …`; a leading
-    /// `tc` may be there
+    /// `tc` is accepted
     commands: Vec<String>,
-    /// Read commands from a file, one a line; `#` begins a comment
+    /// Read commands from a file, one per line; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print `tc -s -j qdisc show`

@@ -24,16 +24,16 @@ Examples:
   ackwright top --ctl /run/ackwright/shape-eth0-eth1.sock --interval 500ms
   ackwright top --json | jq .qdiscs
 
-Shows packets and rates of each device, and of each queue what waits, what was dropped and marked; of CAKE
-every tin with its delays and flows. q or Ctrl-C ends it. Where standard output is no terminal, it is shown once.")]
+Shows packets and rates of each device, and backlog, drops and marks of each queue; for CAKE also delays and
+flows of each tin. q or Ctrl-C ends it. If standard output is not a terminal, it prints once.")]
 pub struct Args {
-    /// The socket of the running program; not needed where only one runs
+    /// Control socket of the running program; not needed if only one is running
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// How often it is looked
+    /// Time between updates
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: String,
-    /// Print all figures as JSON, once
+    /// Print all figures once, as JSON
     #[arg(long)]
     json: bool,
 }

@@ -14,23 +14,24 @@ use crate::interrupt;
 Examples:
   ackwright run experiments/first.toml --runs 1 --out out/first --view
   ackwright view out/first
-  ackwright view out/first --export first.html       # one file, to be sent and opened anywhere
+  ackwright view out/first --export first.html       # one file, opens in any browser
   ackwright view capture.pcapng                      # any capture: time/sequence graphs
   ackwright view /run/ackwright/shape-eth0-eth1.sock # a running `ackwright shape`
 
-The page is served on this machine only, to who has the address with its token; it asks nothing of any other
-machine. On another machine's results: `ssh -L PORT:127.0.0.1:PORT`, and --port PORT --no-open there.")]
+The page is served on the loopback address only, and only to requests with the token of the printed address;
+it loads nothing from other machines. To view results on a remote machine, connect with
+`ssh -L PORT:127.0.0.1:PORT` and run `ackwright view --port PORT --no-open` there.")]
 pub struct Args {
-    /// Results (a directory that `run --out` has written), a capture (pcap, pcapng), or the control
+    /// Results (a directory written by `run --out`), a capture (pcap, pcapng), or the control
     /// socket of a running `shape`
     what: PathBuf,
-    /// Port to listen at; a free one if none is named
+    /// Port to listen on [default: any free port]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Only print the address, and open no browser
+    /// Print the address, but open no browser
     #[arg(long)]
     no_open: bool,
-    /// Write everything into one page that needs no server
+    /// Write a single HTML page that needs no server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["port", "no_open"])]
     export: Option<PathBuf>,
 }

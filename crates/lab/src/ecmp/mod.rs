@@ -1,4 +1,4 @@
-//! What if: how flows spread over next hops, and which of them move when one fails.
+//! What if: how flows spread over next hops, and which flows move when a next hop fails.
 //!
 //! Pure functions over a [`Fib`] and a list of flows. The questions: how much does each next hop
 //! carry, how uneven is that against the weights, which flows are too large to balance, what

@@ -58,7 +58,7 @@ pub struct Settings {
     pub drain: Duration,
     /// If a queue wants to be asked again sooner than this, the loop looks and does not sleep.
     pub busy_poll: Duration,
-    /// What random draws begin with.
+    /// Seed of random numbers.
     pub seed: u64,
     /// The kernel that it is to be like: limits of ICMP errors, and what queues have from the kernel.
     pub profile: Profile,
