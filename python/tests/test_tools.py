@@ -63,7 +63,7 @@ def test_ecmp_says_what_moves(tmp_path: Path) -> None:
     answer = ackwright.ecmp(flows, ROUTES, policy="l4")
     assert answer["flows"] == 200 and len(answer["failures"]) == 2
     assert len(ackwright.ecmp(flows, ROUTES, fail="eth1")["failures"]) == 1
-    with pytest.raises(ValueError, match="no next hop"):
+    with pytest.raises(ValueError, match="no such next hop"):
         ackwright.ecmp(flows, ROUTES, fail="eth7")
     with pytest.raises(ValueError, match="policy"):
         ackwright.ecmp(flows, ROUTES, policy="l9")

@@ -9,13 +9,13 @@ pub fn import() -> Result<(Ip, Vec<Note>), String> {
     let messages = live::rtnetlink::dump_all()
         .map_err(|error| format!("cannot ask the kernel over rtnetlink: {error}"))?;
     let (mut ip, skipped) = import::import(&messages)
-        .map_err(|error| format!("the kernel sent what was not understood: {error}"))?;
+        .map_err(|error| format!("cannot parse the kernel's rtnetlink answer: {error}"))?;
     let mut notes: Vec<Note> =
-        skipped.into_iter().map(|what| note(format!("not taken over: {what}"))).collect();
+        skipped.into_iter().map(|what| note(format!("not imported: {what}"))).collect();
     for (name, value) in live::rtnetlink::hash_settings() {
         if live::rtnetlink::is_random_seed(&name, &value) {
-            let text = "the kernel's hash seed is random (fib_multipath_hash_seed = 0): where \
-                        several next hops are left, it may choose another one";
+            let text = "the kernel's hash seed is random (fib_multipath_hash_seed = 0): among \
+                several next hops it may choose a different one";
             notes.push(Note { text: text.into(), always: false });
             continue;
         }

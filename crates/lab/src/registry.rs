@@ -65,10 +65,11 @@ impl fmt::Display for NameError {
         match self {
             Self::Invalid(name) => write!(
                 f,
-                "\"{name}\" cannot be a name: a letter, then up to {} letters, digits, \"-\" or \"_\"",
+                "\"{name}\" is not a valid name: use a letter, then up to {} letters, digits, \
+                 \"-\" or \"_\"",
                 NAME_MAX - 1
             ),
-            Self::Taken(name) => write!(f, "\"{name}\" means something already"),
+            Self::Taken(name) => write!(f, "\"{name}\" is already taken"),
         }
     }
 }

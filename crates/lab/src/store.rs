@@ -63,7 +63,10 @@ impl fmt::Display for Error {
         let path = self.path.display();
         match self.problem.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                write!(f, "cannot write {path}: the disk is full; files already there are whole")
+                write!(
+                    f,
+                    "cannot write {path}: the disk is full; files already written are complete"
+                )
             }
             _ => write!(f, "cannot write {path}: {}", self.problem),
         }
@@ -212,8 +215,8 @@ impl Store {
     /// When the directory cannot be made or written.
     pub fn create(root: &Path) -> Result<Self, Error> {
         if root.as_os_str() == STANDARD_OUTPUT {
-            let why = "several files do not go to standard output: name a directory (./- if it is \
-                       called so)";
+            let why = "standard output cannot take several files: name a directory (./- for one \
+                called -)";
             return Err(Error::refused(root, why));
         }
         let fail = |problem| Error { path: root.into(), problem };

@@ -275,7 +275,7 @@ fn read(text: &str) -> Result<Rule, String> {
         Some("hold") => return Err("only a time can be held".to_owned()),
         Some("delay") => Action::Delay(Duration::from_nanos(number(&mut words, u64::MAX)?)),
         Some("dup") => Action::Duplicate(Duration::from_nanos(number(&mut words, u64::MAX)?)),
-        _ => return Err("drop, delay NS, dup NS, ce or hold is expected".to_owned()),
+        _ => return Err("expected drop, delay NS, dup NS, ce or hold".to_owned()),
     };
     match words.next() {
         None => Ok(Rule { direction, matches, action }),
@@ -299,7 +299,7 @@ fn read_match<'a>(kind: &str, words: &mut impl Iterator<Item = &'a str>) -> Resu
             }
             Match::Time { from: Instant::from_nanos(from), to: Instant::from_nanos(to) }
         }
-        _ => return Err("data, every, off, ack, ackevery, syn or time is expected".to_owned()),
+        _ => return Err("expected data, every, off, ack, ackevery, syn or time".to_owned()),
     })
 }
 
@@ -307,13 +307,13 @@ fn read_match<'a>(kind: &str, words: &mut impl Iterator<Item = &'a str>) -> Resu
 fn number<'a>(words: &mut impl Iterator<Item = &'a str>, most: u64) -> Result<u64, String> {
     let word = words.next().ok_or("a number is missing")?;
     let number = word.parse::<u64>().ok().filter(|number| *number <= most);
-    number.ok_or_else(|| format!("\"{word}\" is no whole number from 0 to {most}"))
+    number.ok_or_else(|| format!("\"{word}\" is not a whole number from 0 to {most}"))
 }
 
 /// A number that begins with 1, or a distance.
 fn count<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<u64, String> {
     match number(words, u64::MAX)? {
-        0 => Err("\"0\" is no number here: the first one is 1".to_owned()),
+        0 => Err("\"0\" is not valid here: counting starts at 1".to_owned()),
         number => Ok(number),
     }
 }

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     if args.print_toml {
         let [case] = cases.as_slice() else {
-            return Err(Failure::Usage("--print-toml takes one case".to_string()));
+            return Err(Failure::Usage("--print-toml needs exactly one case".to_string()));
         };
         print(case.toml().map_err(Failure::Usage)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);

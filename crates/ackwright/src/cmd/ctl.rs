@@ -61,10 +61,15 @@ pub(super) fn only_socket() -> Result<PathBuf, Failure> {
     sockets.sort();
     match &sockets[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Failure::Usage(format!("nothing runs: no socket in {FOLDER}; see --ctl"))),
+        [] => Err(Failure::Usage(format!(
+            "no control socket in {FOLDER}: nothing is running, or name its socket with --ctl"
+        ))),
         several => {
             let names: Vec<String> = several.iter().map(|it| it.display().to_string()).collect();
-            Err(Failure::Usage(format!("--ctl must say which: {}", names.join(", "))))
+            Err(Failure::Usage(format!(
+                "several programs are running; choose one with --ctl: {}",
+                names.join(", ")
+            )))
         }
     }
 }

@@ -158,7 +158,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::Usage(message));
     }
     if files.is_empty() {
-        return Err(Failure::Usage("no .pkt file there".to_owned()));
+        return Err(Failure::Usage("no .pkt files found".to_owned()));
     }
     if args.dry_run {
         return dry_run(&files, &plan);
@@ -209,7 +209,7 @@ fn versions(word: Option<&str>) -> Result<Vec<IpVersion>, Failure> {
                 IpVersion::by_name(word).ok_or_else(|| {
                     let known = "ipv4, ipv6, ipv4-mapped-ipv6, all";
                     Failure::Usage(format!(
-                        "--ip-version: unknown version `{word}`; there are {known}"
+                        "--ip-version: unknown version `{word}`; valid are {known}"
                     ))
                 })
             })

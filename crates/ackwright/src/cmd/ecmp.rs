@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Outcome {
         Failure::Usage(format!("{}:{gap}{error}", args.input.display()))
     })?;
     if input.flows.is_empty() {
-        let message = format!("{}: there are no flows in it", args.input.display());
+        let message = format!("{}: the file contains no flows", args.input.display());
         return Err(Failure::Usage(message));
     }
     let flows = &input.flows;
@@ -149,7 +149,7 @@ impl Args {
         if let Some(fields) = self.fields {
             let fields = HashFields::from_number(fields).map_err(|_| {
                 Failure::Usage(format!(
-                    "--fields {fields}: bits 0 to 11 mean something, one must be set"
+                    "--fields {fields}: only bits 0 to 11 are defined, and at least one must be set"
                 ))
             })?;
             (settings.v4.fields, settings.v6.fields) = (fields, fields);
@@ -164,7 +164,9 @@ impl Args {
 
 fn policy_of(word: &str) -> Result<Policy, Failure> {
     ecmp::ask::policy(word).ok_or_else(|| {
-        Failure::Usage(format!("--policy {word}: it is 0 or l3, 1 or l4, 2 or inner, 3 or custom"))
+        Failure::Usage(format!(
+            "--policy {word}: valid are 0 or l3, 1 or l4, 2 or inner, 3 or custom"
+        ))
     })
 }
 
@@ -194,7 +196,9 @@ fn draw_regions(
     failures: &[Disruption],
 ) -> Result<(), Failure> {
     let Some(failure) = failures.first() else {
-        return Err(Failure::Usage("--regions: there is one next hop only; name a --fail".into()));
+        return Err(Failure::Usage(
+            "--regions: there is only one next hop; choose what fails with --fail".into(),
+        ));
     };
     let mut failed = ip.fib.clone();
     for &port in &failure.ports {
@@ -267,7 +271,7 @@ fn print_tables(
         print(&format!("without a next hop: {} flows", load.elsewhere))?;
     }
     if skipped > 0 {
-        print(&format!("passed over: {skipped} packets that are no IP, or broken"))?;
+        print(&format!("skipped: {skipped} packets that are malformed or not IP"))?;
     }
     if !failures.is_empty() {
         print("")?;
@@ -278,8 +282,8 @@ fn print_tables(
         print(&table::render(&ecmp::stage_table(stages, names)))?;
         if stages.iter().skip(1).any(|stage| stage.unused > 0) {
             print(
-                "polarised: a later stage leaves next hops unused. Give each router a seed of its\n\
-                 own: net.ipv4.fib_multipath_hash_seed",
+                "polarised: some next hops of a later stage get no flows. Give each router its \
+                 own\nseed: net.ipv4.fib_multipath_hash_seed",
             )?;
         }
     }

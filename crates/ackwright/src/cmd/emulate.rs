@@ -38,7 +38,9 @@ pub fn run(args: &Args) -> Outcome {
         |own: &Option<String>| own.as_ref().or(both.as_ref()).map(|words| format!("netem {words}"));
     let (ab, ba) = (netem(&args.ab), netem(&args.ba));
     if ab.is_none() && ba.is_none() {
-        return Err(Failure::Usage("say what happens: `delay 30ms`, `rate 20mbit loss 1%`".into()));
+        return Err(Failure::Usage(
+            "no impairment given, for example `delay 30ms` or `rate 20mbit loss 1%`".into(),
+        ));
     }
     shape::run(&shape::Args::between([&args.a, &args.b], ab, ba, args.json))
 }

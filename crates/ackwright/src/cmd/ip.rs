@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Outcome {
     let command = args.words.join(" ");
     if command.is_empty() {
         return Err(Failure::Usage(
-            "say what to do, e.g. \"route show\"; see ackwright ip --help".into(),
+            "no command given, for example \"route show\"; see ackwright ip --help".into(),
         ));
     }
     let mut config = args.read(&command)?;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     if answer.changed {
         let Some(file) = &args.config else {
             return Err(Failure::Usage(
-                "the kernel's routes are only read; write them to a file first: \
+                "the kernel's configuration is never changed; save it to a file and change that: \
                  ackwright ip --import-kernel save > routes.ip"
                     .into(),
             ));
@@ -94,7 +94,7 @@ impl Args {
                 "--config" => {
                     let file = words
                         .next()
-                        .ok_or_else(|| Failure::Usage("--config needs a file after it".into()))?;
+                        .ok_or_else(|| Failure::Usage("--config needs a file name".into()))?;
                     args.config = Some(file.into());
                 }
                 text => match text.strip_prefix("--config=") {
@@ -117,12 +117,12 @@ impl Args {
                 Ok(Config::of(ip))
             }
             (None, false) => Err(Failure::Usage(
-                "whose routes? --config FILE for a file of ip lines, --import-kernel for this \
-                 machine's"
+                "no routes given: use --config FILE for a file of ip commands, or \
+                 --import-kernel for this machine's"
                     .into(),
             )),
             (Some(_), true) => {
-                Err(Failure::Usage("--config and --import-kernel exclude each other".into()))
+                Err(Failure::Usage("--config and --import-kernel are mutually exclusive".into()))
             }
         }
     }
@@ -141,8 +141,8 @@ fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
             .any(|word| matches!(word, "add" | "append" | "replace" | "prepend"))
     };
     if file.as_os_str() == store::STANDARD_OUTPUT {
-        let message = "--config: the file is rewritten by what changes it, so it is not \"-\"; \
-                       /dev/stdin can be read";
+        let message = "--config -: commands that change something rewrite the file, so it cannot \
+            be standard input; use /dev/stdin to only read it";
         return Err(Failure::Usage(message.into()));
     }
     let text = match input::read_text(file) {
@@ -156,7 +156,7 @@ fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
 /// Reads the text of a configuration file.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Failure> {
     if text.trim_start().starts_with(['[', '{']) {
-        let message = "this is JSON; lines of ip are read, as \"ackwright ip save\" prints them";
+        let message = "this is JSON, not ip commands as \"ackwright ip save\" prints them";
         return Err(Failure::Usage(format!("{}:1:1: {message}", file.display())));
     }
     Config::parse(text).map_err(|(line, error)| {

@@ -85,13 +85,13 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Runs a test, or serves.
 pub fn run(args: &Args) -> Outcome {
     if !(0.1..=60.0).contains(&args.interval) {
-        return Err(Failure::Usage(format!("-i {}: 0.1 to 60 s is wanted", args.interval)));
+        return Err(Failure::Usage(format!("-i {}: must be 0.1 to 60 s", args.interval)));
     }
     if !(1..=1 << 20).contains(&args.length) {
-        return Err(Failure::Usage(format!("-l {}: 1 to 1M bytes is wanted", args.length)));
+        return Err(Failure::Usage(format!("-l {}: must be 1 to 1M bytes", args.length)));
     }
     if args.client.is_some() && args.bytes.is_none() && !(1..=86_400).contains(&args.time) {
-        return Err(Failure::Usage(format!("-t {}: 1 to 86400 s is wanted", args.time)));
+        return Err(Failure::Usage(format!("-t {}: must be 1 to 86400 s", args.time)));
     }
     // A receiver passes the name on to its server, which may know others.
     if !args.reverse || args.server {
@@ -193,7 +193,7 @@ impl TestObserver for Printer {
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, why: &str) {
-        crate::stderr_line!("note: {peer} is turned away: {why}");
+        crate::stderr_line!("note: connection from {peer} rejected: {why}");
     }
 }
 
@@ -208,7 +208,7 @@ fn rate(text: &str) -> Result<u64, String> {
 }
 
 fn scaled(text: &str, step: u64) -> Result<u64, String> {
-    let wrong = || format!("{text:?}: a number is wanted, perhaps with K, M or G");
+    let wrong = || format!("{text:?}: expected a number, optionally with K, M or G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => 1,

@@ -162,7 +162,7 @@ pub fn refuse_file(directory: &Path) -> Result<(), Failure> {
     let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
     let Some(file) = there.filter(|there| !there.is_dir()) else { return Ok(()) };
     let name = file.display();
-    Err(Failure::Usage(format!("{name} is no folder; name another one for what is written")))
+    Err(Failure::Usage(format!("{name} is not a directory; choose another one for the output")))
 }
 
 /// The program, as its results name it: others may come to other figures.
@@ -184,7 +184,8 @@ pub fn lock_directory(directory: &Path) -> Result<(), Failure> {
     }
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Failure::Usage(format!(
-            "{} is written by another run; name another directory, or wait until it has ended",
+            "{} is being written by another run; choose another directory, or wait until that \
+             run has ended",
             directory.display()
         ))),
         Err(TryLockError::Error(_)) => Ok(()),
@@ -201,7 +202,7 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
-        crate::stderr_line!("note: {removed} files of an earlier run in {directory} are replaced");
+        crate::stderr_line!("note: replacing {removed} files of an earlier run in {directory}");
     }
     Ok(Output::new(store))
 }

@@ -50,21 +50,19 @@ pub fn run(args: &Args) -> Outcome {
         if listen.ip() == args.stack.address() { OurSide::Listens } else { OurSide::Connects };
     if ours == OurSide::Listens && to.ip() == listen.ip() {
         return Err(Failure::Usage(format!(
-            "--to {to}: our own address, which the kernel has not"
+            "--to {to}: this is the address of our stack, which the kernel's side cannot connect to"
         )));
     }
     for (option, address) in [("--listen", listen), ("--to", to)] {
         if address.port() == 0 {
-            return Err(Failure::Usage(format!(
-                "{option} {address}: a port from 1 to 65535 is wanted"
-            )));
+            return Err(Failure::Usage(format!("{option} {address}: the port must be 1 to 65535")));
         }
     }
     let stop = interrupt::flag();
     let stack = args.stack.open(args.cc.as_deref())?;
     let proxy = Proxy::start(&stack, ours, listen, to)
         .map_err(|error| Failure::Usage(format!("--listen {listen}: {error}")))?;
-    crate::stderr_line!("passing connections on from {listen} to {to}; our side {}", side(ours));
+    crate::stderr_line!("proxying connections from {listen} to {to}; our stack {}", side(ours));
     while !stop.load(Ordering::Relaxed) && stack.check().is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }

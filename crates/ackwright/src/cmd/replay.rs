@@ -106,7 +106,7 @@ impl CaptureArgs {
 fn rate(text: &str) -> Result<Rate, String> {
     let rate = quantity::rate(text).map_err(|fault| fault.clone())?;
     if rate.bits_per_sec() == 0 {
-        return Err("a line of rate zero sends nothing".into());
+        return Err("a link of rate zero sends nothing".into());
     }
     Ok(rate)
 }
@@ -123,7 +123,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     if to_output && (args.common.json || std::io::stdout().is_terminal()) {
         let why = if args.common.json { "--json goes there too" } else { "it is a terminal" };
-        return Err(Failure::Usage(format!("--out -: no capture to standard output: {why}")));
+        return Err(Failure::Usage(format!(
+            "--out -: cannot write the capture to standard output: {why}"
+        )));
     }
     replay::check(&options).map_err(failure)?;
     check_results(&args.plots)?;
@@ -163,7 +165,7 @@ pub fn run(args: &Args) -> Outcome {
         print(&format!("written: {written}"))?;
     }
     if let Some(trace) = &args.trace {
-        print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
+        print(&format!("the trace is in {}; open it in ui.perfetto.dev", trace.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

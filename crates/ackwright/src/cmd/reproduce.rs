@@ -121,7 +121,7 @@ fn chosen<'a>(names: &[String], known: &'a [Publication]) -> Result<Vec<&'a Publ
         known.iter().find(|one| one.name == *name).ok_or_else(|| {
             let help = lab::plan::suggest(name, known.iter().map(|one| one.name.as_str()));
             Failure::Usage(format!(
-                "nothing published is called \"{name}\"; {}",
+                "no publication is called \"{name}\"; {}",
                 help.unwrap_or_default()
             ))
         })
@@ -275,12 +275,15 @@ fn print_report(publication: &Publication, comparison: &Comparison) -> Result<()
     }
     let (agree, judged) = comparison.agreement();
     if judged > 0 {
-        print(&format!("agreement with a real kernel: {agree} of {judged} figures (! are not)"))?;
+        print(&format!(
+            "agreement with a real kernel: {agree} of {judged} figures (! marks the others)"
+        ))?;
     }
     if !comparison.live.is_empty() {
         let (near, judged) = comparison.nearness();
         print(&format!(
-            "live: {near} of {judged} figures are within 10 % of the simulated ones (latencies: 3 ms; ! are not)"
+            "live: {near} of {judged} figures are within 10 % of the simulated ones (latencies: \
+             3 ms; ! marks the others)"
         ))?;
         for one in &comparison.lateness {
             print(one)?;

@@ -73,7 +73,8 @@ pub fn run(args: &Args) -> Outcome {
     let stop = stop_pipe()?;
     if args.config.is_none() && !args.import_kernel {
         return Err(Failure::Usage(
-            "whose routes? --config FILE for a file of ip lines, --import-kernel for this machine's"
+            "no routes given: use --config FILE for a file of ip commands, or --import-kernel \
+             for this machine's"
                 .into(),
         ));
     }
@@ -99,13 +100,13 @@ fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
         seed: args.seed,
         profile: Profile::by_name(&args.profile).ok_or_else(|| {
             let known = "linux-7.x, linux-6.18, linux-6.1 or linux-2.6.22";
-            Failure::Usage(format!("--profile {}: {known} it may be", args.profile))
+            Failure::Usage(format!("--profile {}: valid are {known}", args.profile))
         })?,
     };
     let mut seen = Vec::new();
     for name in &args.dev {
         if seen.contains(&name) {
-            return Err(Failure::Usage(format!("--dev {name} is there twice")));
+            return Err(Failure::Usage(format!("--dev {name} is given twice")));
         }
         seen.push(name);
     }
@@ -120,7 +121,8 @@ fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
     }
     if args.import_kernel && forwards() {
         crate::stderr_line!(
-            "note: net.ipv4.ip_forward is 1: the kernel forwards every packet as well"
+            "note: net.ipv4.ip_forward is 1, so the kernel forwards every packet as well; set it \
+             to 0"
         );
     }
     let mut router = Router::new(devices, pools, stop, settings)?;
@@ -152,7 +154,8 @@ fn listen(args: &Args, names: &[String], router: &mut Router) -> Result<String, 
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
             crate::stderr_line!(
-                "note: no control socket at {shown}: {error}; --ctl PATH names another place"
+                "note: cannot create the control socket {shown}: {error}; choose another path \
+                 with --ctl"
             );
             Ok(String::new())
         }

@@ -263,8 +263,8 @@ fn check_resume(args: &Args) -> Result<(), Failure> {
     match seen.into_iter().find(|(_, asked)| args.resume.is_some() && *asked) {
         None => Ok(()),
         Some((option, _)) => Err(Failure::Usage(format!(
-            "--resume does not run again what is finished, and {option} shows what is seen of a run while it \
-             lasts; leave {option} out, or run without --resume and choose points with --set"
+            "{option} needs to observe a run, and --resume does not repeat finished runs; leave \
+             {option} out, or run without --resume and choose points with --set"
         ))),
     }
 }
@@ -282,10 +282,10 @@ pub fn resume(
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
     if kept == 0 {
         crate::stderr_line!(
-            "note: {name} has no runs of this program that could stay: all are run"
+            "note: {name} has no runs of this program to keep; running all"
         );
     } else {
-        crate::stderr_line!("note: {name} has {kept} of {runs} runs; those of the same plan stay");
+        crate::stderr_line!("note: {name} has {kept} of {runs} runs; keeping those of the same plan");
     }
     Ok(output)
 }
@@ -307,7 +307,7 @@ fn check_plot_flows(experiment: &Experiment, args: &Args) -> Result<(), Failure>
     let Some(pattern) = wrong.first() else { return Ok(()) };
     let help = lab::plan::suggest(pattern, names.iter().map(String::as_str));
     let help = help.map_or(String::new(), |help| format!("; {help}"));
-    Err(Failure::Usage(format!("--plot-flows {pattern}: no flow is called so{help}")))
+    Err(Failure::Usage(format!("--plot-flows {pattern}: no such flow{help}")))
 }
 
 /// Sockets can be looked at while a run lasts; a sweep may have shorter ones too.
@@ -362,7 +362,9 @@ fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &TraceOutputs) ->
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::Stopped => Failure::Interrupted("stopped; files already written are whole".into()),
+        Error::Stopped => {
+            Failure::Interrupted("stopped; files already written are complete".into())
+        }
         Error::Invalid(faults) => Failure::Usage(faults.to_string()),
         Error::World(problem) => Failure::Other(problem),
         Error::Store(error) => error.into(),
@@ -372,7 +374,7 @@ fn failure(error: Error) -> Failure {
 /// Why not all runs were finished, and how to go on if those that were are `kept`.
 pub fn unfinished(part: Incomplete, kept: bool) -> Failure {
     let (finished, runs) = (part.finished, part.runs);
-    let resume = if kept { "; --resume goes on with those of --out" } else { "" };
+    let resume = if kept { "; to continue, pass the directory of --out to --resume" } else { "" };
     let rest = format!("{finished} of {runs} runs are finished{resume}");
     match failure(part.error) {
         Failure::Interrupted(message) if runs > 1 => {
@@ -392,7 +394,7 @@ pub fn acquire_namespaces() -> Result<(), Failure> {
 /// Live runs need namespaces.
 #[cfg(not(target_os = "linux"))]
 pub fn acquire_namespaces() -> Result<(), Failure> {
-    Err(Failure::Usage("--live takes Linux".into()))
+    Err(Failure::Usage("--live needs Linux".into()))
 }
 
 /// What is run in place of what the file says.

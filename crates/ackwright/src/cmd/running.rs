@@ -24,7 +24,7 @@ pub fn stop_pipe() -> Result<UnixStream, Failure> {
         }
         Ok(read)
     });
-    made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
+    made.map_err(|error| Failure::Other(format!("cannot install signal handlers: {error}")))
 }
 
 /// A time in the words of tc, as the value of `option`.

@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Outcome {
     interrupt::keep_hangup();
     let stop = stop_pipe()?;
     let hangups = Signals::new([SIGHUP])
-        .map_err(|error| Failure::Other(format!("SIGHUP cannot be caught: {error}")))?;
+        .map_err(|error| Failure::Other(format!("cannot install a handler for SIGHUP: {error}")))?;
     let (mut running, _locks) = build(&config, stop)?;
     let path = config.ctl.clone().unwrap_or_else(|| default_path(&args.file));
     let mut control = listen(&path)?;
@@ -99,7 +99,8 @@ pub fn run(args: &Args) -> Outcome {
     let http = http.transpose()?;
     // Nothing that comes by the wire is read with root's rights.
     rights::drop_privileges(config.user.as_deref()).map_err(Failure::Usage)?;
-    info!(ctl = %path.display(), user = config.user.as_deref().unwrap_or("unchanged"), "devices are open, rights are given up");
+    info!(ctl = %path.display(), user = config.user.as_deref().unwrap_or("unchanged"), "devices \
+        are open, privileges are dropped");
     if let Some(http) = http {
         let inside = Arc::clone(&inside);
         thread::spawn(move || http.serve(|| scrape(&inside)));
@@ -214,7 +215,7 @@ fn default_path(file: &Path) -> PathBuf {
 
 fn listen(path: &Path) -> Result<Control, Failure> {
     if path.exists() && UnixStream::connect(path).is_err() {
-        warn!(path = %path.display(), "a socket that an earlier run has left is removed");
+        warn!(path = %path.display(), "removing the socket that an earlier run left behind");
     }
     Control::listen(path)
         .map_err(|error| Failure::Usage(format!("ctl: {}: {error}", path.display())))
@@ -234,10 +235,13 @@ fn reload_at(mut hangups: Signals, file: &Path, inside: &ControlHandle, mut curr
     for _ in hangups.forever() {
         match reload(file, inside, &current) {
             Ok(new) => {
-                info!(file = %file.display(), "the configuration was read again");
+                info!(file = %file.display(), "configuration reloaded");
                 current = new;
             }
-            Err(why) => error!(file = %file.display(), "the old configuration stays: {why}"),
+            Err(why) => {
+                error!(file = %file.display(), "reload failed, the old configuration stays in \
+                    force: {why}")
+            }
         }
     }
 }
@@ -250,7 +254,7 @@ fn reload(file: &Path, inside: &ControlHandle, current: &Config) -> Result<Confi
         Failure::ClosedOutput => "it cannot be read".to_owned(),
     })?;
     if let Some(what) = current.fixed_difference(&new) {
-        return Err(format!("{what} cannot change while it runs: restart the service"));
+        return Err(format!("{what} cannot be changed at run time: restart the service"));
     }
     match (&current.tool, &new.tool) {
         (Tool::Shape { ab, ba, .. }, Tool::Shape { between, ab: new_ab, ba: new_ba }) => {

@@ -172,7 +172,7 @@ pub fn run(args: &Args) -> Outcome {
     ended?;
     shown?;
     if let Some(file) = args.trace.as_ref().filter(|_| !args.json) {
-        print(&format!("the trace is in {}; ui.perfetto.dev opens it", file.display()))?;
+        print(&format!("the trace is in {}; open it in ui.perfetto.dev", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -229,7 +229,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failu
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        crate::stderr_line!("note: the filters of an earlier run with --fail open are removed");
+        crate::stderr_line!("note: removed the filters that an earlier run with --fail open left behind");
     }
     Ok(None)
 }
@@ -276,7 +276,8 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
             crate::stderr_line!(
-                "note: no control socket at {shown}: {error}; --ctl PATH names another place"
+                "note: cannot create the control socket {shown}: {error}; choose another path \
+                 with --ctl"
             );
             Ok(None)
         }

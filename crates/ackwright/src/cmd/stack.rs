@@ -51,7 +51,7 @@ impl StackArgs {
         let mut sysctls = Vec::new();
         for text in &self.settings {
             let (name, value) = text.split_once('=').ok_or_else(|| {
-                wrong("--set", format!("{text}: NAME=VALUE is wanted, as in tcp_ecn=1"))
+                wrong("--set", format!("{text}: expected NAME=VALUE, as in tcp_ecn=1"))
             })?;
             sysctls.push((name.trim().to_owned(), value.trim().to_owned()));
         }
@@ -72,7 +72,10 @@ pub fn algorithm(name: Option<&str>) -> Result<Algorithm, Failure> {
     let Some(name) = name else { return Ok(Algorithm::Cubic) };
     Algorithm::by_name(name).ok_or_else(|| {
         let known: Vec<&str> = Algorithm::ALL.iter().map(|it| it.name()).collect();
-        Failure::Usage(format!("congestion control {name:?}: there are {}", known.join(", ")))
+        Failure::Usage(format!(
+            "unknown congestion control {name:?}; valid are {}",
+            known.join(", ")
+        ))
     })
 }
 
@@ -83,7 +86,7 @@ pub fn socket_address(option: &str, text: &str, any: IpAddr) -> Result<SocketAdd
         return Ok((any, port).into());
     }
     text.parse().map_err(|_| {
-        let message = "an address and a port are wanted, as in 10.0.0.1:80 or [fd00::1]:80";
+        let message = "expected an address and a port, as in 10.0.0.1:80 or [fd00::1]:80";
         Failure::Usage(format!("{option}: {text}: {message}"))
     })
 }

@@ -69,9 +69,11 @@ impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let no_seed = |number: u64| format!("{number} is no seed: the largest is {}", u64::MAX - 1);
+        let no_seed =
+            |number: u64| format!("{number} is not a seed: the largest is {}", u64::MAX - 1);
         let number = |word: &str| {
-            word.parse::<u64>().map_err(|_| format!("\"{word}\" is not a seed, which is a number"))
+            word.parse::<u64>()
+                .map_err(|_| format!("\"{word}\" is not a seed: expected a whole number"))
         };
         let Some((from, end)) = text.split_once("..") else {
             let from = number(text)?;
@@ -84,7 +86,7 @@ impl FromStr for Seeds {
         }
         let end = if end.is_empty() { None } else { Some(number(end)?) };
         match end {
-            Some(end) if end <= from => Err(format!("{from}..{end} has no seed")),
+            Some(end) if end <= from => Err(format!("{from}..{end} is an empty range")),
             end => Ok(Self { from, end }),
         }
     }
@@ -108,7 +110,7 @@ pub fn run(args: &Args) -> Outcome {
         return run_case_file(file, args.json);
     }
     if args.seeds.end.is_none() && args.time.is_none() {
-        return Err(Failure::Usage("seeds without an end need --time".to_owned()));
+        return Err(Failure::Usage("an open range of seeds needs --time".to_owned()));
     }
     let kinds = if args.kind.is_empty() { Kind::ALL.to_vec() } else { args.kind.clone() };
     let stop = interrupt::flag();
@@ -124,7 +126,7 @@ pub fn run(args: &Args) -> Outcome {
         print(&table::render(&as_table(&reports)))?;
     }
     if stop.load(Ordering::Relaxed) {
-        return Err(Failure::Interrupted("stopped; what was judged is above".to_owned()));
+        return Err(Failure::Interrupted("stopped; the results so far are above".to_owned()));
     }
     let failed = reports.iter().any(|report| !report.summary.failed.is_empty());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -138,7 +140,7 @@ fn run_case_file(file: &Path, json: bool) -> Outcome {
     let text = read_text(file)?;
     let verdict = swarm::file::judge(&text).map_err(cannot)?;
     let (code, told) = match &verdict {
-        Ok(outcome) => (ExitCode::SUCCESS, format!("no law is broken in {} steps", outcome.steps)),
+        Ok(outcome) => (ExitCode::SUCCESS, format!("no violation in {} steps", outcome.steps)),
         Err(violation) => (ExitCode::FAILURE, violation.to_string()),
     };
     if json {
@@ -174,11 +176,11 @@ fn run_kind(args: &Args, kind: Kind, stop: &Arc<AtomicBool>) -> Result<Report, F
 }
 
 fn shrink(kind: Kind, seed: u64, violation: &Violation) -> Result<(), Failure> {
-    crate::stderr_line!("{kind} seed {seed} is made simpler …");
+    crate::stderr_line!("shrinking {kind} seed {seed} …");
     let (text, broken) = swarm::file::of_seed(kind, seed, violation.clone(), SHRINK_TRIES);
     let file = format!("{kind}-{seed}.toml");
     lab::store::replace(Path::new(&file), text.as_bytes())?;
-    crate::stderr_line!("{broken}\nagain: ackwright swarm --case {file}");
+    crate::stderr_line!("{broken}\nreproduce: ackwright swarm --case {file}");
     Ok(())
 }
 
@@ -222,7 +224,7 @@ impl Watcher for Show {
             self.bar.suspend(|| {
                 crate::stderr_line!("{kind} seed {seed} at {COMMIT}: {violation}");
                 crate::stderr_line!(
-                    "    again: ackwright swarm --kind {kind} --seeds {seed} --shrink"
+                    "    reproduce: ackwright swarm --kind {kind} --seeds {seed} --shrink"
                 );
             });
         }
@@ -231,7 +233,7 @@ impl Watcher for Show {
     fn exceeds(&self, seed: u64, what: &str) {
         let kind = self.kind;
         crate::stderr_line!("{kind} seed {seed} at {COMMIT} {what}");
-        crate::stderr_line!("    again: ackwright swarm --kind {kind} --seeds {seed}");
+        crate::stderr_line!("    reproduce: ackwright swarm --kind {kind} --seeds {seed}");
         std::process::exit(1);
     }
 
@@ -291,14 +293,14 @@ mod tests {
         assert_eq!(seeds("3..7"), Ok((3, Some(7))));
         assert_eq!(seeds("3.."), Ok((3, None)));
         assert_eq!(seeds("3"), Ok((3, Some(4))));
-        assert_eq!(seeds("7..3"), Err("7..3 has no seed".to_owned()));
+        assert_eq!(seeds("7..3"), Err("7..3 is an empty range".to_owned()));
         let last = "18446744073709551614";
         assert_eq!(seeds(last), Ok((u64::MAX - 1, Some(u64::MAX))));
         for none in ["18446744073709551615", "18446744073709551615.."] {
             let told = format!("18446744073709551615 is no seed: the largest is {last}");
             assert_eq!(seeds(none), Err(told));
         }
-        assert_eq!(seeds("x"), Err("\"x\" is not a seed, which is a number".to_owned()));
+        assert_eq!(seeds("x"), Err("\"x\" is not a seed: expected a whole number".to_owned()));
     }
 
     #[test]

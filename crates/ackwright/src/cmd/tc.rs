@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Outcome {
             .map_err(|problem| wrong(format!("command {}", index + 1), &problem))?;
     }
     if args.commands.is_empty() && args.file.is_none() {
-        return Err(Failure::Usage("no command; see ackwright tc --help".into()));
+        return Err(Failure::Usage("no command given; see ackwright tc --help".into()));
     }
     if args.json {
         print_json(&session.json())?;

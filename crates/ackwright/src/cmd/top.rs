@@ -42,7 +42,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let interval = Duration::from_nanos(time("--interval", &args.interval)?.as_nanos());
     if interval < Duration::from_millis(50) {
-        return Err(Failure::Usage("--interval: at least 50ms".into()));
+        return Err(Failure::Usage("--interval: must be at least 50ms".into()));
     }
     let path = match &args.ctl {
         Some(path) => path.clone(),

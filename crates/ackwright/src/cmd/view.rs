@@ -49,10 +49,10 @@ pub fn run(args: &Args) -> Outcome {
         return export(&source, &args.what, file);
     }
     let server = view::serve(source, args.port).map_err(|error| {
-        Failure::Usage(format!("--port {}: {error}; another one may be free", args.port))
+        Failure::Usage(format!("--port {}: {error}; try another port", args.port))
     })?;
     let url = server.url();
-    print(&format!("{url}\nCtrl-C ends it."))?;
+    print(&format!("{url}\nPress Ctrl-C to stop."))?;
     if !args.no_open {
         open(&url);
     }
@@ -82,7 +82,7 @@ fn open(url: &str) {
             Command::new(program).arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if quiet.is_err() {
             crate::stderr_line!(
-                "note: no browser could be opened ({program}); open the address yourself"
+                "note: cannot start a browser ({program}); open the address yourself"
             );
         }
     }

@@ -323,7 +323,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
                      "links": [{"source": "a", "target": "b"}, {"source": "c", "target": "d"}]}"#;
     write(&directory, "pieces.json", pieces);
     let load = |load: &str| STAR.replace("load = 0.5", &format!("load = {load}"));
-    let above_0 = ":10:8: a \"load\" is above 0 and at most 1, not ";
+    let above_0 = ":10:8: a \"load\" must be above 0 and at most 1, not ";
     let table = [
         (
             STAR.replace("fixed 1kb", "file short.cdf"),
@@ -335,14 +335,10 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         (load("1.01"), above_0, "not 1.01\n"),
         (
             STAR.replace("kind = \"star\"\nhosts = 3", "kind = \"graph\"\nfile = \"pieces.json\""),
-            ":6:8: the graph is in pieces: no way leads from \"a\" to \"c\"",
-            "join them, or write one piece",
+            ":6:8: the graph is not connected: no path leads from \"a\" to \"c\"",
+            "connect it, or write one component",
         ),
-        (
-            format!("{STAR}[workload.w]\nload = 1"),
-            ":11:11: duplicate key",
-            "call one of both something else",
-        ),
+        (format!("{STAR}[workload.w]\nload = 1"), ":11:11: duplicate key", "rename one of the two"),
         (
             format!("{STAR}[nodes]\nhost-1 = {{}}"),
             "another node is called \"host-1\" too",
@@ -397,8 +393,8 @@ fn no_picture_is_left_out_in_silence() {
     let ran = ackwright(&["run", &file, "--out", &out]);
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
     for told in [
-        "note: [[plot]]: plot \"utilisation\" is empty: nothing of it was measured",
-        "note: [[plot]]: nothing measured is called \"ping goodput\"",
+        "note: [[plot]]: plot \"utilisation\" is empty: none of it was measured",
+        "note: [[plot]]: no metric is called \"ping goodput\"",
     ] {
         assert!(stderr(&ran).contains(told), "{}", stderr(&ran));
     }
@@ -407,7 +403,7 @@ fn no_picture_is_left_out_in_silence() {
     assert!(data.starts_with("group,bar,value,ci95\n,,"), "{data}");
     let odd = ackwright(&["run", &file, "--out", &out, "--plot-flows", "ping,pong"]);
     assert_eq!(odd.status.code(), Some(2));
-    let told = "--plot-flows pong: no flow is called so; did you mean \"ping\"?";
+    let told = "--plot-flows pong: no such flow; did you mean \"ping\"?";
     assert!(stderr(&odd).contains(told), "{}", stderr(&odd));
     assert!(directory.join("out/summary.json").is_file(), "what was there stays");
     for option in ["--out", "--qlog"] {

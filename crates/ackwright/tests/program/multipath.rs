@@ -164,8 +164,8 @@ fn ecmp_says_what_is_wrong_and_where() {
     );
     let empty = write(&directory, "empty.csv", "# nothing\n");
     for (arguments, message) in [
-        (vec![bad.as_str(), "--routes", &file], "bad.csv:2:27: \"99999\" is no port"),
-        (vec![empty.as_str(), "--routes", &file], "there are no flows"),
+        (vec![bad.as_str(), "--routes", &file], "bad.csv:2:27: \"99999\" is not a port"),
+        (vec![empty.as_str(), "--routes", &file], "contains no flows"),
         (vec![good.as_str(), "--routes", &good], "good.csv:1:1: "),
         (vec![good.as_str(), "--routes", &file, "--fail", "up9"], "did you mean \"up1\"?"),
         (vec![good.as_str(), "--routes", &file, "--policy", "l5"], "--policy l5"),

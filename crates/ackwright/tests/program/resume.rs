@@ -292,10 +292,7 @@ fn a_finished_run_cannot_be_looked_at_again() {
         let refused = ackwright(&[&["run", &file, "--resume", &out], &seen[..]].concat());
         assert_eq!(refused.status.code(), Some(2));
         let told = stderr(&refused);
-        assert!(
-            told.contains("does not run again what is finished") && told.contains(seen[0]),
-            "{told}"
-        );
+        assert!(told.contains("does not repeat finished runs") && told.contains(seen[0]), "{told}");
         assert!(!Path::new(&out).exists());
     }
 }

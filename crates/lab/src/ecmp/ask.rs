@@ -63,12 +63,14 @@ fn port_of(hop: &str, ip: &Ip, load: &Load) -> Result<u16, String> {
     let of = load.hops.iter().find(|one| one.hop.gateway.is_some_and(|gw| gw.to_string() == hop));
     let Some(found) = of else {
         let help = suggest(hop, named.iter().map(String::as_str)).unwrap_or_default();
-        return Err(format!("{hop}: no next hop is called so; {help}"));
+        return Err(format!("{hop}: no such next hop; {help}"));
     };
     let port = found.hop.port;
     if load.hops.iter().any(|one| one.hop.port == port && one.hop != found.hop) {
         let name = ip.devices.name(port);
-        return Err(format!("{hop}: other next hops lie behind {name} too; say {name}"));
+        return Err(format!(
+            "{hop}: {name} leads to other next hops as well, and fails as a whole; name {name}"
+        ));
     }
     Ok(port)
 }

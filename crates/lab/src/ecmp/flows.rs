@@ -72,9 +72,9 @@ pub fn read(path: &Path) -> Result<Input, InputError> {
         GzDecoder::new(&bytes[..])
             .take(INPUT_MAX + 1)
             .read_to_end(&mut plain)
-            .map_err(|error| whole(format!("not whole: {error}")))?;
+            .map_err(|error| whole(format!("truncated: {error}")))?;
         if plain.len() as u64 > INPUT_MAX {
-            return Err(whole(format!("unpacked it is larger than {} MB", INPUT_MAX >> 20)));
+            return Err(whole(format!("larger than {} MB when decompressed", INPUT_MAX >> 20)));
         }
         bytes = plain;
     }
@@ -152,7 +152,8 @@ pub fn flows_from_csv(text: &str) -> Result<Vec<FlowLoad>, InputError> {
         }
         let flow = flow_from_line(line, &order).map_err(|(column, why)| at(index, column, why))?;
         total = total.checked_add(flow.bytes).ok_or_else(|| {
-            let why = "with this flow there are 2^64 bytes or more; use another unit".to_owned();
+            let why =
+                "the total of bytes overflows 64 bits at this flow; use a larger unit".to_owned();
             at(index, 1, why)
         })?;
         flows.push(flow);
@@ -211,7 +212,10 @@ fn flow_from_line(line: &str, order: &[usize; 6]) -> Result<FlowLoad, (usize, St
     }
     let (src, dst) = (address(field(0)?)?, address(field(1)?)?);
     if src.is_ipv4() != dst.is_ipv4() {
-        return Err((field(1)?.1, "source and destination are of different families".to_owned()));
+        return Err((
+            field(1)?.1,
+            "source and destination are of different address families".to_owned(),
+        ));
     }
     let key = RouteKey {
         src,
@@ -229,14 +233,14 @@ fn flow_from_line(line: &str, order: &[usize; 6]) -> Result<FlowLoad, (usize, St
 }
 
 fn address((text, column): Field<'_>) -> Result<IpAddr, (usize, String)> {
-    text.parse().map_err(|_| (column, format!("\"{text}\" is no address")))
+    text.parse().map_err(|_| (column, format!("\"{text}\" is not an address")))
 }
 
 fn number<T: std::str::FromStr>(
     (text, column): Field<'_>,
     what: &str,
 ) -> Result<T, (usize, String)> {
-    text.parse().map_err(|_| (column, format!("\"{text}\" is no {what}")))
+    text.parse().map_err(|_| (column, format!("\"{text}\" is not a {what}")))
 }
 
 fn protocol((text, column): Field<'_>) -> Result<u8, (usize, String)> {
@@ -245,7 +249,7 @@ fn protocol((text, column): Field<'_>) -> Result<u8, (usize, String)> {
         return Ok(*number);
     }
     text.parse().map_err(|_| {
-        (column, format!("\"{text}\" is no protocol: tcp, udp, icmp, sctp or a number"))
+        (column, format!("\"{text}\" is not a protocol: use tcp, udp, icmp, sctp or a number"))
     })
 }
 

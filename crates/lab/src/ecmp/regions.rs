@@ -53,10 +53,12 @@ impl Regions {
     ) -> Result<Self, String> {
         let why = fib.explain(key).ok_or("the first flow has no route")?;
         if why.candidates.len() < 2 {
-            return Err("the route of the first flow has one next hop only".into());
+            return Err("the route of the first flow has only one next hop".into());
         }
         if why.hash.is_none() {
-            return Err("the route of the first flow takes its next hops by turns".into());
+            return Err(
+                "the route of the first flow takes its next hops in turn, not by hash".into()
+            );
         }
         let (whole, unit, parts_of, how) = if let Some((_, buckets)) = why.bucket {
             let how = format!("a resilient group of {buckets} buckets");

@@ -59,7 +59,7 @@ pub fn make(plan: &Plan, built: &mut BuiltWorld) -> Result<LiveNetwork, String> 
     let mut made = LiveNetwork { namespaces, gates, ways, outs };
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| is_elsewhere(node)) {
         let namespace = Namespace::new()
-            .map_err(|error| format!("{}: cannot make its namespace: {error}", node.name))?;
+            .map_err(|error| format!("{}: cannot create its namespace: {error}", node.name))?;
         made.namespaces.insert(index, namespace);
     }
     for (number, (link, ends)) in plan.links.iter().zip(&built.ends).enumerate() {

@@ -38,16 +38,19 @@ pub fn check(plan: &Plan) -> Result<(), String> {
         if let App::Query { servers, .. } = &flow.app
             && servers.iter().copied().chain([flow.from]).any(on_kernel)
         {
-            return Err(format!("{}: a query runs on our stack only", flow.name));
+            return Err(format!(
+                "{}: queries run on our stack only (`stack = \"ours\"`)",
+                flow.name
+            ));
         }
     }
     let any = (0..plan.nodes.len()).any(on_kernel);
     if any && plan.bytes {
-        let rule = "`bytes = true` compares what applications of ours write and read";
-        return Err(format!("{rule}: all hosts run on our stack then (`stack = \"ours\"`)"));
+        let rule = "`bytes = true` compares what our own applications write and read";
+        return Err(format!("{rule}, so all hosts must run on our stack (`stack = \"ours\"`)"));
     }
     if any && !plan.workloads.is_empty() {
-        return Err("workloads run on our stack only".into());
+        return Err("workloads run on our stack only (`stack = \"ours\"`)".into());
     }
     Ok(())
 }
@@ -125,7 +128,7 @@ fn job(plan: &Plan, flow: &FlowPlan, outside: &ExternalEnd) -> Result<Job, Strin
         }
         other => {
             return Err(format!(
-                "{}: \"{}\" does not run on a kernel's stack: take bulk, fixed, cbr, probe, ping or \
+                "{}: \"{}\" does not run on a kernel's stack: use bulk, fixed, cbr, probe, ping or \
                  program, or `stack = \"ours\"`",
                 flow.name,
                 other.word()

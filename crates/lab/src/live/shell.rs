@@ -37,7 +37,7 @@ pub fn shell(
     let hosts = || plan.nodes.iter().filter(|one| one.role == Role::Host);
     let index = index.filter(|index| plan.nodes[*index].role == Role::Host).ok_or_else(|| {
         let names: Vec<&str> = hosts().map(|one| one.name.as_str()).collect();
-        format!("no host is called \"{node}\"; there are {}", names.join(", "))
+        format!("no host is called \"{node}\"; hosts are {}", names.join(", "))
     })?;
     let mut plan = plan.clone();
     plan.flows.clear();

@@ -17,7 +17,7 @@ fn of(plot: &PlotPlan, points: &[PointResult]) -> Option<String> {
         PlotData::Metric(metric) => {
             let (_, near) = report::unmeasured(points, std::slice::from_ref(metric)).pop()?;
             let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            return Some(format!("nothing measured is called \"{metric}\"{hint}"));
+            return Some(format!("no metric is called \"{metric}\"{hint}"));
         }
         PlotData::Time(word) => {
             runs().flat_map(|run| over_time::things(word, &run.series)).collect()
@@ -32,9 +32,10 @@ fn of(plot: &PlotPlan, points: &[PointResult]) -> Option<String> {
     }
     let name = &plot.name;
     Some(match there.first() {
-        None => format!("plot \"{name}\" is empty: nothing of it was measured"),
+        None => format!("plot \"{name}\" is empty: none of it was measured"),
         Some(one) => format!(
-            "plot \"{name}\" is empty: its \"scopes\" fit nothing that was measured, such as \"{one}\""
+            "plot \"{name}\" is empty: its \"scopes\" match nothing that was measured; \"{one}\" \
+             was, for example"
         ),
     })
 }
@@ -68,13 +69,13 @@ mod tests {
             undrawn(&[plot], &points).concat()
         };
         assert_eq!(told(PlotData::Time("cwnd"), &["lo*"]), "");
-        let fits_none =
-            "plot \"p\" is empty: its \"scopes\" fit nothing that was measured, such as \"load\"";
+        let fits_none = "plot \"p\" is empty: its \"scopes\" match nothing that was measured; \"load\" was, \
+             for example";
         assert_eq!(told(PlotData::Time("cwnd"), &["other"]), fits_none);
-        let nothing = "plot \"p\" is empty: nothing of it was measured";
+        let nothing = "plot \"p\" is empty: none of it was measured";
         assert_eq!(told(PlotData::Time("utilisation"), &[]), nothing);
         assert_eq!(told(PlotData::Cdf("slowdown"), &[]), nothing);
         let metric = told(PlotData::Metric("total godput".into()), &[]);
-        assert_eq!(metric, "nothing measured is called \"total godput\"");
+        assert_eq!(metric, "no metric is called \"total godput\"");
     }
 }

@@ -92,7 +92,7 @@ impl Document {
         for error in errors.iter().take(NOTED) {
             let span = error.span().unwrap_or(0..0);
             let help = (error.message() == "duplicate key")
-                .then(|| "a name stands once in its table: call one of both something else".into());
+                .then(|| "a name may appear only once in its table: rename one of the two".into());
             faults.push(document.fault(&Origin::File(span), 0, error.message().into(), help));
         }
         document.root = convert_table(table.span(), table.get_ref(), &document, &mut faults);

@@ -45,7 +45,7 @@ fn check_groups(flows: &[FlowPlan], places: &[&Origin], faults: &Faults<'_>) {
             continue;
         };
         if names.contains(group) {
-            faults.add(at, format!("the group \"{group}\" has the name of a flow"), None);
+            faults.add(at, format!("the group \"{group}\" has the same name as a flow"), None);
         }
     }
 }
@@ -89,7 +89,7 @@ fn read_flow(
     if key.name == "total" {
         faults.add(
             &key.at,
-            "\"total\" cannot be the name of a flow: it is that of all together",
+            "\"total\" cannot be the name of a flow: it stands for all flows together",
             None,
         );
     }
@@ -200,7 +200,7 @@ fn read_ends(
     let names = table.texts(key);
     let is_empty = |node: &Node| matches!(&node.kind, Kind::List(items) if items.is_empty());
     if table.node(key).is_some_and(is_empty) {
-        table.faults.add(table.origin_of(key), format!("\"{key}\" names no host"), None);
+        table.faults.add(table.origin_of(key), format!("\"{key}\" must name at least one host"), None);
     }
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
     let found = names.iter().flat_map(|(name, at)| nodes.matching(name, at, table.faults));
@@ -334,7 +334,8 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
 fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
     let words: Vec<String> = table.texts(key).iter().map(|(word, _)| (*word).into()).collect();
     if words.is_empty() && table.node(key).is_some() {
-        let message = format!("\"{key}\" is a program with its arguments: [\"iperf3\", \"-s\"]");
+        let message =
+            format!("\"{key}\" must be a program with its arguments, such as [\"iperf3\", \"-s\"]");
         table.faults.add(table.origin_of(key), message, None);
     }
     words

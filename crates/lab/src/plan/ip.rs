@@ -38,8 +38,8 @@ pub fn timed_lines(table: &mut Reader<'_, '_>) -> Vec<(Duration, String)> {
         .filter_map(|(text, at)| {
             let (time, words) = split_time(text, at, table.faults)?;
             if words.is_empty() {
-                let message = format!("\"{}\" is a time without words", text.trim());
-                let help = "what ip is told comes behind it, e.g. \"2s link set left down\"";
+                let message = format!("\"{}\" has a time, but no command", text.trim());
+                let help = "add an ip command after it, e.g. \"2s link set left down\"";
                 table.faults.add(at, message, Some(help.into()));
                 return None;
             }
@@ -77,7 +77,7 @@ fn split_time<'a>(text: &'a str, at: &Origin, faults: &Faults<'_>) -> Option<(Du
     match quantity::time(time) {
         Ok(time) => Some((time, rest)),
         Err(message) => {
-            let help = Some("a time comes first, e.g. \"2s link set left down\"".into());
+            let help = Some("begin with a time, e.g. \"2s link set left down\"".into());
             faults.add(at, message, help);
             None
         }

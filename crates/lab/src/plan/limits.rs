@@ -98,7 +98,7 @@ pub fn seeds(first: u64, repetitions: u32) -> Result<(), String> {
     }
     let runs =
         if repetitions > 1 { format!(" with {repetitions} repetitions") } else { String::new() };
-    Err(format!("{first}{runs} is too much; the last seed may be {SEED_MAX} (2^63 - 1)"))
+    Err(format!("{first}{runs} is too large; the last seed may be {SEED_MAX} (2^63 - 1)"))
 }
 
 /// The routes of nodes with several links, one to each host and to each end of a link. With
@@ -188,7 +188,7 @@ fn check_samples(
             flows.len(),
             SAMPLES_MAX >> 20
         );
-        let help = format!("let \"sample\" in [measure] be {} or more", rounded_up(least));
+        let help = format!("set \"sample\" in [measure] to {} or more", rounded_up(least));
         faults.add(at, message, Some(help));
     }
     let Some(steps) = measure.steps.filter(|steps| steps.as_nanos() > 0) else { return };
@@ -196,7 +196,7 @@ fn check_samples(
     if metrics > STEPS_MAX {
         let message =
             format!("\"steps\" makes {metrics} metrics; at most {STEPS_MAX} are possible");
-        faults.add(at, message, Some("let \"steps\" in [measure] be longer".into()));
+        faults.add(at, message, Some("use longer \"steps\" in [measure]".into()));
     }
 }
 

@@ -131,7 +131,8 @@ pub fn cost(text: &str) -> Result<u64, String> {
             Ok((cost * COST as f64).round() as u64)
         }
         _ => Err(format!(
-            "\"{text}\" is no cost of a link; it must be a number from {COST_LEAST} to {COST_MOST}"
+            "\"{text}\" is not a valid link cost; it must be a number from {COST_LEAST} to \
+             {COST_MOST}"
         )),
     }
 }
@@ -165,8 +166,7 @@ fn read_directions(table: &mut Reader<'_, '_>, base: [Direction; 2]) -> [Directi
 /// How much later packets come says nothing where none of them do; a share may be zero, in a sweep.
 fn check_reorder_by(table: &mut Reader<'_, '_>, reordered: bool) {
     if table.node("reorder_by").is_some() && !reordered {
-        let message =
-            "\"reorder_by\" needs \"reorder\": the share of packets that come so much later";
+        let message = "\"reorder_by\" needs \"reorder\": the share of packets that it delays";
         table.faults.add(table.origin_of("reorder_by"), message, None);
     }
 }
@@ -178,7 +178,7 @@ fn split_rtt(table: &mut Reader<'_, '_>, directions: &mut [Direction; 2]) {
     if has_delay {
         table.faults.add(
             table.origin_of("delay"),
-            "\"rtt\" and \"delay\" exclude each other",
+            "\"rtt\" and \"delay\" are mutually exclusive",
             None,
         );
     }
@@ -217,11 +217,11 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         rules: if rules.is_empty() { base.rules } else { rules },
     };
     if direction.reorder > 0 && direction.reorder_by == Duration::ZERO {
-        let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
+        let message = "\"reorder\" needs \"reorder_by\": the extra delay of such packets";
         table.faults.add(table.origin_of("reorder"), message, None);
     }
     if rate.is_some() && table.node("trace").is_some() {
-        let message = "a link has a \"rate\" or a \"trace\"";
+        let message = "a link has either a \"rate\" or a \"trace\"";
         table.faults.add(table.origin_of("trace"), message, None);
     }
     varying::read(table, &mut direction);
@@ -272,7 +272,7 @@ fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8);
         [a, b] if a.0.is_ipv4() != b.0.is_ipv4() || a.1 != b.1 => {
             table.faults.add(
                 table.origin_of("addresses"),
-                "the two addresses are not of one subnet",
+                "the two addresses are not in one subnet",
                 None,
             );
             None
@@ -300,7 +300,8 @@ fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8);
 }
 
 fn parse_address(text: &str) -> Result<(std::net::IpAddr, u8), String> {
-    let wrong = || format!("\"{text}\" is not an address with a prefix, e.g. \"10.0.1.2/24\"");
+    let wrong =
+        || format!("\"{text}\" is not an address with a prefix length, e.g. \"10.0.1.2/24\"");
     let (address, length) = text.split_once('/').ok_or_else(wrong)?;
     let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
     let length: u8 = length.parse().map_err(|_| wrong())?;

@@ -287,7 +287,7 @@ table = ["total goodput"]
                 "m.toml:28:10: nothing measures \"total godput\"; did you mean \"goodput\"?",
             ),
             ("totl goodput", "did you mean \"total\"?"),
-            ("w fct 98 %", "nothing measures \"w fct 98 %\""),
+            ("w fct 98 %", "no metric is called \"w fct 98 %\""),
             ("goodput", "write \"SCOPE METRIC\""),
         ] {
             let text = FILE.replace("total goodput", name);

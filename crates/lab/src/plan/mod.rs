@@ -184,7 +184,7 @@ impl Experiment {
         let points = crate::sweep::grid(&axes, &exclusions);
         if points.is_empty() {
             let at = document.root.get("sweep").map_or(&document.root.at, |sweep| &sweep.at);
-            let message = "\"exclude\" leaves no point of the sweep".into();
+            let message = "\"exclude\" excludes every point of the sweep".into();
             return Err(Diagnostics(vec![document.fault(at, 0, message, None)]));
         }
         let experiment = Self { document, base, axes, draws, points };
@@ -219,7 +219,7 @@ impl Experiment {
         }
         for asked in &unknown {
             let verb = match asked.0 {
-                NameKind::Metric => "nothing measures",
+                NameKind::Metric => "no metric is called",
                 NameKind::Scope => "no flow, group, workload or port is called",
             };
             let help = known(asked, &self.base).err().flatten();
@@ -285,7 +285,7 @@ impl Experiment {
             Some(doc::Kind::List(items)) => &items[index].at,
             _ => &self.document.root.at,
         };
-        let message = format!("another plot writes plots/{file}, too");
+        let message = format!("another plot also writes plots/{file}");
         let help = Some("give one of them another \"name\"".into());
         Err(Diagnostics(vec![self.document.fault(at, 0, message, help)]))
     }
@@ -356,7 +356,7 @@ fn not_text(name: &str, error: &std::string::FromUtf8Error) -> Diagnostics {
     Diagnostics(vec![Diagnostic {
         source: name.into(),
         position: Some((valid.matches('\n').count() + 1, line.chars().count() + 1)),
-        message: "from here on this is not UTF-8 text".into(),
+        message: "this is not UTF-8 text from here on".into(),
         help: None,
         line_text: None,
     }])

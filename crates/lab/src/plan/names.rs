@@ -18,7 +18,7 @@ pub fn is_name(text: &str) -> bool {
 pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
     if !is_name(&key.name) {
         let message =
-            format!("the name of a {what} may hold letters, digits, \"-\" and \"_\" only");
+            format!("the name of a {what} may contain only letters, digits, \"-\" and \"_\"");
         faults.add(&key.at, message, None);
     } else if key.name.len() > NAME_MAX {
         let message = format!("the name of a {what} may have at most {NAME_MAX} characters");
@@ -98,7 +98,7 @@ impl<'a> NamedNodes<'a> {
         let found: Vec<usize> =
             self.names().enumerate().filter(fits).map(|(index, _)| index).collect();
         if found.is_empty() {
-            faults.add(at, format!("no node is called like \"{name}\""), None);
+            faults.add(at, format!("no node matches \"{name}\""), None);
         }
         found
     }

@@ -67,7 +67,7 @@ impl Document {
                     .any(|(key, _)| fault.message.ends_with(&format!("\"{}\"", key.name)))
             };
             for fault in faults.iter_mut().filter(|fault| named(fault)) {
-                fault.message = "parameters refer to each other in a circle".into();
+                fault.message = "parameters refer to each other in a cycle".into();
                 fault.help = None;
             }
             return Err(Diagnostics(faults));
@@ -135,7 +135,8 @@ fn expand_text(
             return Err((column + 2, format!("no parameter is called \"{name}\""), help));
         };
         let Some(left) = room.checked_sub(node.size()) else {
-            let message = format!("the parameters put in are more than {} MB", EXPANSION_MAX >> 20);
+            let message =
+                format!("the substituted parameters take more than {} MB", EXPANSION_MAX >> 20);
             return Err((column, message, Some("use shorter parameters, or fewer of them".into())));
         };
         *room = left;
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(parse(chain).unwrap(), "min 7");
         let circle = "x = \"${a}\"\n[parameters]\na = \"${b}\"\nb = \"${a}\"\n";
         let fault = parse(circle).unwrap_err().0.remove(0);
-        assert_eq!(fault.message, "parameters refer to each other in a circle");
+        assert_eq!(fault.message, "parameters refer to each other in a cycle");
         assert_eq!(fault.position, Some((3, 8)));
         let unknown = "x = 1\n[parameters]\na = \"${bb}\"\nb = \"k\"\n";
         let fault = parse(unknown).unwrap_err().0.remove(0);

@@ -41,14 +41,19 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
             let message =
-                "the name may hold letters, digits, \"-\", \"_\" and, but not first, \".\"";
+                "the name may contain only letters, digits, \"-\", \"_\" and, except at the \
+                 start, \".\"";
             faults.add(at, message, None);
         }
         text
     });
     let title = top.text("title").unwrap_or(name).to_string();
     if title.chars().any(char::is_control) {
-        faults.add(top.origin_of("title"), "a title is one line, without control characters", None);
+        faults.add(
+            top.origin_of("title"),
+            "a title must be one line, without control characters",
+            None,
+        );
     }
     top.text("description");
     top.node("parameters");
@@ -58,10 +63,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
     let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
     if duration == Duration::ZERO {
-        faults.add(top.origin_of("duration"), "a duration is longer than 0s, e.g. \"10s\"", None);
+        faults.add(top.origin_of("duration"), "a duration must be longer than 0s, e.g. \"10s\"", None);
     } else if warmup >= duration {
         let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
-        faults.add(at, "the warm-up must end before the duration does", None);
+        faults.add(at, "the warm-up must be shorter than the duration", None);
     }
     let bytes = top.boolean("bytes").unwrap_or(false);
     let seed = top.integer("seed", 0..=i64::MAX).unwrap_or(1) as u64;
@@ -101,7 +106,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         && let Err(why) = crate::flent::series_names(test, &flows)
     {
         let at = root.get("measure").map_or(&root.at, |node| &node.at);
-        faults.add(at, format!("these are not the flows of flent's {}: {why}", test.name()), None);
+        faults.add(at, format!("the flows are not those of flent's {}: {why}", test.name()), None);
     }
     if nodes.is_empty() {
         faults.add(&root.at, "there are no [nodes]", None);
@@ -251,10 +256,10 @@ fn check_nodes(
 /// Without a topology there are no shortest paths: `[routes]` says where several ways lead.
 fn check_no_costs(entries: &[(Key, Node)], faults: &Faults<'_>) {
     for cost in entries.iter().filter_map(|(_, link)| link.get("cost")) {
-        let help = Some("[routes] says which of several ways is taken".into());
+        let help = Some("choose one of several paths with [routes]".into());
         faults.add(
             &cost.at,
-            "a \"cost\" takes a [topology], whose routes are shortest paths",
+            "a \"cost\" needs a [topology], whose routes are shortest paths",
             help,
         );
     }
@@ -303,7 +308,7 @@ fn check_families(
         let from = &nodes[flow.from].name;
         let (from_family, to_family) = (family(ipv4), family(other));
         let message =
-            format!("\"{from}\" has its first address of {from_family}, and {name} is {to_family}");
+            format!("the first address of \"{from}\" is {from_family}, but {name} is {to_family}");
         let help = "give their first links \"addresses\" of one family";
         faults.add(at, message, Some(help.into()));
     }
@@ -316,7 +321,7 @@ fn check_program(flow: &FlowPlan, nodes: &[NodePlan], at: &Origin, faults: &Faul
     for node in ends.into_iter().flatten().map(|end| &nodes[end]) {
         if node.stack != Stack::Kernel {
             let message =
-                format!("a program runs on a kernel's stack, and \"{}\" has ours", node.name);
+                format!("a program needs a kernel's stack, but \"{}\" has ours", node.name);
             let help = "give the host `stack = \"kernel\"`, and run it with --live";
             faults.add(at, message, Some(help.into()));
         }
@@ -344,7 +349,7 @@ fn check_flows(
             }
         }
         if flow.from == flow.to {
-            let help = "a [workload] has each host send to all others".to_owned();
+            let help = "for flows between all hosts use a [workload]".to_owned();
             faults.add(at, "a flow needs two different hosts", Some(help));
             continue;
         }
@@ -354,7 +359,8 @@ fn check_flows(
         if flow.app.is_tcp() && both.iter().all(|&(a, b)| walk::is_instant(a, b, links, ways)) {
             let (from, to) = (&nodes[flow.from].name, &nodes[flow.to].name);
             let message = format!(
-                "from \"{from}\" to \"{to}\" and back no time passes: the flow would never get further"
+                "the path from \"{from}\" to \"{to}\" and back takes no time, so simulated time \
+                 would stand still"
             );
             let help = "give a link between them a \"rate\" or a \"delay\"";
             faults.add(at, message, Some(help.into()));

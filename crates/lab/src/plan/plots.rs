@@ -119,7 +119,7 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
         if known.is_none() {
             let cdfs = DISTRIBUTIONS.map(|word| format!("{word} cdf"));
             let words = OVER_TIME.into_iter().chain(cdfs.iter().map(String::as_str));
-            faults.add(at, format!("\"{text}\" is nothing to draw"), suggest(text, words));
+            faults.add(at, format!("\"{text}\" cannot be plotted"), suggest(text, words));
         }
         Some((known?, text))
     });
@@ -131,7 +131,8 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
     if let Some((name, at)) = name
         && (file_stem(name) != *name || name.is_empty())
     {
-        let message = "the name may hold letters, digits, \"-\", \"_\" and, but not first, \".\"";
+        let message = "the name may contain only letters, digits, \"-\", \"_\" and, except at \
+            the start, \".\"";
         faults.add(at, message, None);
     }
     let against = table.text_at("against").map(|(axis, at)| {
@@ -169,7 +170,7 @@ fn refuse_misfits(table: &mut Reader<'_, '_>, what: &PlotData) {
         ("against", metric, "of a metric"),
     ] {
         if let (Some(node), false) = (table.node(key), fits) {
-            table.faults.add(&node.at, format!("\"{key}\" belongs to plots {of}"), None);
+            table.faults.add(&node.at, format!("\"{key}\" applies only to plots {of}"), None);
         }
     }
 }
@@ -224,7 +225,7 @@ fn formats(table: &mut Reader<'_, '_>) -> Vec<Format> {
         _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
-        table.faults.add(&node.at, "no format is left: svg, png or pdf", None);
+        table.faults.add(&node.at, "no format given: use svg, png or pdf", None);
     }
     items.iter().filter_map(|item| as_word(item, &FORMATS, "format", table.faults)).collect()
 }

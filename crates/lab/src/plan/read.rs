@@ -274,7 +274,7 @@ pub fn as_text<'a>(node: &'a Node, faults: &Faults<'_>) -> Option<&'a str> {
     if let Kind::Text(text) = &node.kind {
         return Some(text);
     }
-    faults.add(&node.at, format!("expected a text, found {}", node.type_name()), None);
+    faults.add(&node.at, format!("expected a string, found {}", node.type_name()), None);
     None
 }
 

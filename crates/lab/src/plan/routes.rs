@@ -111,8 +111,8 @@ fn own_link(
         [] => Features::default(),
         ["features", "ecn"] => Features::ECN,
         _ => {
-            let help = Some("after the link only \"features ecn\" may come".into());
-            faults.add(at, "a route that is not understood", help);
+            let help = Some("only \"features ecn\" may follow the link".into());
+            faults.add(at, "this route cannot be parsed", help);
             Features::default()
         }
     };

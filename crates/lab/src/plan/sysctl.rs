@@ -40,7 +40,7 @@ pub fn read(entries: &[(Key, Node)], faults: &Faults<'_>) -> Settings {
             Ok(setting) => settings.sysctls.push(setting),
             Err(Problem::Unknown) => {
                 let help = suggest(&name, names().iter().map(String::as_str));
-                faults.add(&key.at, format!("no sysctl \"{name}\" is modelled"), help);
+                faults.add(&key.at, format!("sysctl \"{name}\" is not modelled"), help);
             }
             Err(Problem::Value(problem)) => faults.add(&node.at, problem, None),
         }

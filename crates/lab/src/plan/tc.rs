@@ -75,7 +75,10 @@ pub fn qdisc_tree(
             }
             Part::Filter(filter) if filter.apply(&mut root) => {}
             Part::Filter(_) => {
-                return Err((index, "no qdisc above asks this filter for a class".to_owned()));
+                return Err((
+                    index,
+                    "the filter's parent is not a qdisc that uses filters".to_owned(),
+                ));
             }
         }
     }

@@ -84,7 +84,7 @@ impl Session {
         if known.is_some_and(|&place| parsed.apply(&mut self.devices[place].1)) {
             return Ok(());
         }
-        let message = "no qdisc above asks this filter for a class".to_owned();
+        let message = "the filter's parent is not a qdisc that uses filters".to_owned();
         Err(problem(command, 0, message))
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let filter = "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dsfield 0x04 0xfc \
                       flowid 1:1";
         let early = session.command(filter).unwrap_err();
-        assert_eq!(early.message, "no qdisc above asks this filter for a class");
+        assert_eq!(early.message, "the filter's parent is not a qdisc that uses filters");
         session.command("qdisc add dev e root handle 1: prio bands 2 priomap 1 1 1 1").unwrap_err();
         session
             .command("qdisc add dev e root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1")

@@ -187,7 +187,7 @@ fn a_sweep_leaves_out_what_is_excluded() {
         ("{ burst = \"2mb\" }", "the axis \"burst\" has no \"2mb\""),
         ("{ brst = \"1mb\" }", "did you mean \"burst\"?"),
         ("{ }", "leave out all points"),
-        ("{ burst = \"1mb\" }, { burst = \"64kb\" }", "leaves no point"),
+        ("{ burst = \"1mb\" }, { burst = \"64kb\" }", "excludes every point"),
     ] {
         let fault = sweep(exclude).unwrap_err().to_string();
         assert!(fault.contains(what), "{exclude}: {fault}");

@@ -43,7 +43,7 @@ pub fn read(table: &mut Reader<'_, '_>, direction: &mut Direction) {
     let delays = delays(&steps, direction.delay);
     if let Some((file, at)) = trace {
         if steps.iter().any(|step| step.rate.is_some()) || period.is_some() {
-            return fault("schedule", "a \"trace\" says how fast the link is at any time");
+            return fault("schedule", "a \"trace\" already gives the rate of the link at any time");
         }
         match opportunities(&table.path_beside(file)) {
             Ok((times, mean)) => {
@@ -164,11 +164,11 @@ type Steps = (Vec<Step>, Vec<u64>);
 fn from_json(text: &str, name: &impl std::fmt::Display) -> Result<Steps, String> {
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
-    let list = value.as_array().ok_or(format!("{name}: this is no list of steps"))?;
+    let list = value.as_array().ok_or(format!("{name}: this is not a list of steps"))?;
     let mut steps = Vec::new();
     for (place, item) in list.iter().enumerate() {
         let fault = |why: String| format!("{name}: step {}: {why}", place + 1);
-        let entries = item.as_object().ok_or_else(|| fault("this is no object".into()))?;
+        let entries = item.as_object().ok_or_else(|| fault("this is not an object".into()))?;
         let mut step = Step::default();
         for (key, value) in entries {
             let word = value.as_str().map_or_else(|| value.to_string(), String::from);
@@ -218,7 +218,7 @@ fn set(step: &mut Step, key: &str, word: &str) -> Result<(), String> {
             Some(number) if (0.0..=longest).contains(&number) => {
                 Ok(Duration::from_nanos((number * 1e9).round() as u64))
             }
-            Some(_) => Err(format!("\"{word}\" is no time")),
+            Some(_) => Err(format!("\"{word}\" is not a time")),
             None => quantity::time(word),
         }
     };
@@ -230,7 +230,7 @@ fn set(step: &mut Step, key: &str, word: &str) -> Result<(), String> {
                 Ok(number) if (1.0..=1e15).contains(&number) => {
                     Rate::from_bits_per_sec(number.round() as u64)
                 }
-                Ok(_) => return Err(format!("\"{word}\" is no rate above 0")),
+                Ok(_) => return Err(format!("\"{word}\" is not a rate above 0")),
                 Err(_) => quantity::rate(word)?,
             });
         }
@@ -252,11 +252,11 @@ fn opportunities(path: &Path) -> Result<(Vec<Duration>, Rate), String> {
         }
         let millis = word.parse::<u64>().ok().filter(|millis| *millis <= 1_000_000_000);
         let Some(millis) = millis else {
-            return Err(format!("{name}:{line}: \"{word}\" is no number of ms"));
+            return Err(format!("{name}:{line}: \"{word}\" is not a number of milliseconds"));
         };
         let at = Duration::from_millis(millis);
         if times.last().is_some_and(|last| *last > at) {
-            return Err(format!("{name}:{line}: {millis} is before the line above"));
+            return Err(format!("{name}:{line}: {millis} is earlier than the line above"));
         }
         if times.len() == SCHEDULE_MAX {
             return Err(format!("{name}:{line}: a trace has at most {SCHEDULE_MAX} lines"));
@@ -326,7 +326,7 @@ fn product_loss(text: &str, words: &[&str]) -> Result<(u64, Loss), String> {
 /// Simple Gilbert: everything is lost in the bad state, which lasts for `length` packets in the mean.
 fn bursts(share: u64, length: &str) -> Result<(u64, Loss), String> {
     let wrong =
-        || format!("\"{length}\" is no mean length of a burst: 1 to 1000000 packets are allowed");
+        || format!("\"{length}\" is not a mean burst length: 1 to 1000000 packets are allowed");
     let length = length.parse::<f64>().ok().filter(|it| (1.0..=1e6).contains(it));
     let length = length.ok_or_else(wrong)?;
     let lost = share as f64 / 1e6;

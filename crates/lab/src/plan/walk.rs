@@ -39,11 +39,7 @@ pub fn walk(
             continue;
         }
         if states[node] == Visit::Open {
-            let message = format!(
-                "packets from \"{}\" to \"{}\" would run in a circle",
-                name(from),
-                name(to)
-            );
+            let message = format!("packets from \"{}\" to \"{}\" would loop", name(from), name(to));
             let help = Some(format!("see the routes of \"{}\"", name(node)));
             return Err(Problem { node: Some(node), message, help });
         }
@@ -67,7 +63,7 @@ pub fn walk(
                 }
             }
             Hop::None => {
-                let message = format!("no way from \"{}\" to \"{}\"", name(from), name(to));
+                let message = format!("no path from \"{}\" to \"{}\"", name(from), name(to));
                 return Err(Problem { node: None, message, help: None });
             }
             Hop::Ambiguous => {

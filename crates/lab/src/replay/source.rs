@@ -140,8 +140,8 @@ impl<'a> Source<'a> {
             }
             let Some(parsed) = record.packet(interface) else {
                 return Err(Error::Capture(format!(
-                    "{}: packet {number} has link type {}, which is not known; known are Ethernet \
-                     (1), raw IP (101, 228, 229) and Linux cooked captures (113, 276)",
+                    "{}: packet {number} has link type {}, which is not supported; supported \
+                     are Ethernet (1), raw IP (101, 228, 229) and Linux cooked captures (113, 276)",
                     self.name, interface.link_type.0
                 )));
             };
@@ -155,8 +155,8 @@ impl<'a> Source<'a> {
             }
             let Some(nanos) = record.nanos else {
                 return Err(Error::Capture(format!(
-                    "{}: packet {number} has no time stamp (a simple packet block); capture it \
-                     with time stamps",
+                    "{}: packet {number} has no timestamp (a simple packet block); capture with \
+                     timestamps",
                     self.name
                 )));
             };
@@ -165,7 +165,7 @@ impl<'a> Source<'a> {
             let epoch = *self.epoch_ns.get_or_insert(nanos);
             if nanos.saturating_sub(epoch) > MOST_NANOS {
                 return Err(Error::Capture(format!(
-                    "{}: packet {number} comes more than 100 years after the first one",
+                    "{}: packet {number} arrives more than 100 years after the first one",
                     self.name
                 )));
             }
@@ -227,7 +227,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn wrong(name: &str, error: &ReadError) -> Error {
     let help = if error.what.contains("the file ends") {
-        "; --partial takes what comes before"
+        "; --partial replays everything before"
     } else {
         ""
     };
@@ -257,13 +257,13 @@ impl Counts {
     /// What a person should know beyond the numbers.
     pub fn remarks(self) -> Vec<String> {
         let counted = [
-            (self.unreadable, "frames are too short, too long or no IP and were left out"),
+            (self.unreadable, "frames are too short, too long or not IP, and were left out"),
             (
                 self.out_of_order,
-                "packets have an earlier time stamp than the one before: they come \
-                                 at that one's time",
+                "packets have an earlier timestamp than their predecessor, and arrive at its \
+                 time instead",
             ),
-            (self.others, "packets were not asked for"),
+            (self.others, "packets were not selected"),
         ];
         let mut remarks: Vec<String> = counted
             .iter()
@@ -272,7 +272,7 @@ impl Counts {
             .collect();
         if self.broken_off {
             remarks.push(format!(
-                "the capture breaks off after {} records; what came before was replayed",
+                "the capture is truncated after {} records; everything before was replayed",
                 self.records
             ));
         }

@@ -53,7 +53,7 @@ fn lateness(points: &[PointResult]) -> String {
     let median = |name| quantile(&mut of(name), 0.5).unwrap_or(0.0);
     let worst = of("late max").into_iter().fold(0.0, f64::max);
     format!(
-        "the loop came back late by {:.2} ms (median), {:.2} ms (99 %), {worst:.1} ms (worst)",
+        "the loop woke up late by {:.2} ms (median), {:.2} ms (99 %), {worst:.1} ms (worst)",
         median("late p50"),
         median("late p99"),
     )

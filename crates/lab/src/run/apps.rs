@@ -112,8 +112,7 @@ pub fn add(
     if let App::Program { .. } = flow.app {
         let (Some(sender), receiver) = (outside_sender, outside_receiver) else {
             return Err(format!(
-                "{}: a program runs in a live run only (--live), between hosts with \
-                 `stack = \"kernel\"`",
+                "{}: a program needs a live run (--live), between hosts with `stack = \"kernel\"`",
                 flow.name
             ));
         };

@@ -37,7 +37,7 @@ impl Clock {
                 Ok(Self::WallClock(Box::new(driver)))
             }
             #[cfg(not(all(feature = "live", target_os = "linux")))]
-            Some(_) => Err(Error::World("a live run takes Linux and the feature `live`".into())),
+            Some(_) => Err(Error::World("a live run needs Linux and the feature `live`".into())),
         }
     }
 

@@ -23,7 +23,7 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan, own: IpAddr, tos: u8) -> Result<Tcp
     config.dctcp_syn_ect = node.dctcp_syn_ect;
     for setting in node.sysctls.iter().filter(|it| !Host::IP_SYSCTLS.contains(&&*it.name)) {
         config.sysctl.set(&setting.name, &setting.value).map_err(|error| match error {
-            SysctlError::Unknown => format!("no sysctl {} is modelled", setting.name),
+            SysctlError::Unknown => format!("sysctl {} is not modelled", setting.name),
             SysctlError::Value(problem) => problem,
         })?;
     }

@@ -103,7 +103,7 @@ pub fn find(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
         .into_iter()
         .partition(|name| known.contains(name) || is_part(name) || is_of_listed_run(name, &known));
     if let Some(name) = foreign.first() {
-        let why = "no earlier run has written it; name another directory, or move it away";
+        let why = "no earlier run has written it; choose another directory, or move it away";
         return Err(Error::refused(&root.join(name), why));
     }
     Ok((files, directories))

@@ -41,7 +41,10 @@ pub fn of(path: &Path) -> io::Result<Destination> {
             let target = resolve_links(path)?;
             match target.file_name() {
                 Some(_) => Ok(Destination::Replaced { target, permissions: None }),
-                None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this names no file")),
+                None => Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "this is not the name of a file",
+                )),
             }
         }
     }

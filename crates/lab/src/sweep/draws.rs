@@ -92,12 +92,12 @@ type DrawFault<'a> = (&'a Origin, String);
 
 fn range(node: &Node) -> Result<Range, DrawFault<'_>> {
     let Kind::Table(entries) = &node.kind else {
-        return Err((&node.at, format!("this is no draw, but {}", node.type_name())));
+        return Err((&node.at, format!("expected a draw, found {}", node.type_name())));
     };
     let is_bound = |(key, _): &&(Key, Node)| ["least", "most"].contains(&key.name.as_str());
     let mut named = entries.iter().filter(|entry| !is_bound(entry));
     let (Some((key, of)), None) = (named.next(), named.next()) else {
-        return Err((&node.at, "a draw has one distribution".into()));
+        return Err((&node.at, "a draw has exactly one distribution".into()));
     };
     let items = match &of.kind {
         Kind::List(items) => items.as_slice(),
@@ -225,7 +225,7 @@ fn pareto_shape(node: &Node) -> Result<f64, DrawFault<'_>> {
         _ => f64::NAN,
     };
     if !(0.1..=1e3).contains(&shape) {
-        return Err((&node.at, "the shape of a Pareto distribution is from 0.1 to 1000".into()));
+        return Err((&node.at, "the shape of a Pareto distribution must be 0.1 to 1000".into()));
     }
     Ok(shape)
 }
@@ -379,7 +379,7 @@ mod tests {
             ("{ uniform = [7, 8], most = 9 }", "\"most\" bounds distributions without ends"),
             ("{ choice = [] }", "nothing to choose"),
             ("{ gamma = 5 }", "no distribution is called \"gamma\""),
-            ("7", "d.toml:2:5: this is no draw, but a whole number"),
+            ("7", "d.toml:2:5: expected a draw, found a whole number"),
         ] {
             let told = read(words).unwrap_err();
             assert!(told.contains(what), "{words}: {told}");

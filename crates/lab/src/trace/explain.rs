@@ -52,7 +52,7 @@ impl Story {
             1 => "once".to_owned(),
             count => format!("{count} times"),
         };
-        let then = if self.heard { "it has sent no data" } else { "nobody has answered" };
+        let then = if self.heard { "it has sent no data" } else { "it got no answer" };
         Some(format!("{name} has asked for a connection {times}; {then}.\n"))
     }
 

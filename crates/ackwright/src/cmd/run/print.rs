@@ -30,7 +30,7 @@ pub fn print_results(
             let hint =
                 nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
             crate::stderr_line!(
-                "note: `measure.table`: nothing measured is called \"{name}\"{hint}"
+                "note: `measure.table`: no metric is called \"{name}\"{hint}"
             );
         }
         if output.is_some() {
@@ -99,10 +99,10 @@ fn print_explained(points: &[PointResult]) -> Result<(), Failure> {
 /// Prints where files are that others open.
 pub fn print_files(wanted: &TraceOutputs) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
-        print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
+        print(&format!("the trace is in {}; open it in ui.perfetto.dev", trace.display()))?;
     }
     if let Some(qlog) = &wanted.qlog {
-        print(&format!("qlog files are in {}; qvis opens them", qlog.display()))?;
+        print(&format!("qlog files are in {}; open them in qvis", qlog.display()))?;
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ fn devices_cut_and_merge_as_their_nodes_say() {
         ("rx_usecs = 2000000", "\"rx_usecs\" must be"),
         ("offload = \"card\"", "not a valid offload"),
         ("sysctl.net.ipv4.ipfrag_time = \"soon\"", "whole number"),
-        ("sysctl.net.ipv4.ipfrag_tim = 3", "no sysctl"),
+        ("sysctl.net.ipv4.ipfrag_tim = 3", "is not modelled"),
     ] {
         let faults = with(words).unwrap_err();
         assert!(faults.0[0].message.contains(message), "{words}: {}", faults.0[0]);

@@ -10,7 +10,7 @@ fn faults_name_line_column_and_the_nearest_word() {
         ("duration = \"10s\"", "duration = \"0s\"", (3, 12), "longer than 0s", None),
         ("[nodes.b]", "[node.b]", (16, 2), "unknown key", Some("nodes")),
         ("linux-6.1\"", "linux-6.2\"", (17, 11), "not a valid profile", Some("linux-6.1")),
-        ("tcp_sack", "tcp_sak", (11, 1), "no sysctl", Some("net.ipv4.tcp_sack")),
+        ("tcp_sack", "tcp_sak", (11, 1), "is not modelled", Some("net.ipv4.tcp_sack")),
         (
             "tcp_sack\" = 1",
             "tcp_sack\" = 777",
@@ -115,7 +115,7 @@ fn impossible_values_are_found_before_a_run() {
             (55, 8),
             "another flow is called \"x-1\" too",
         ),
-        (GOOD.replace("\"demo\"", "\"..\""), (2, 8), "not first"),
+        (GOOD.replace("\"demo\"", "\"..\""), (2, 8), "except at the start"),
         (GOOD.replace("schema = 1", "schema = \"1\""), (1, 10), "a whole number, not a text"),
         (
             also("\"links.wire.rt\" = { uniform = [\"1ms\", \"2ms\"] }\n"),
@@ -148,11 +148,11 @@ fn the_new_words_are_checked() {
             "[nodes.a]\nbuffer = 1000\nbuffer_alpha = \"0\"",
             "\"buffer_alpha\" must be a positive number, or a fraction such as \"1/4\"",
         ),
-        ("from = \"a\"", "from = \"c*\"", "no node is called like \"c*\""),
+        ("from = \"a\"", "from = \"c*\"", "no node matches \"c*\""),
         (
             "\"r.wire\" = \"pfifo limit 1000\"",
             "\"r.wire\" = [\"pfifo\", \"filter parent 1: matchall flowid 1:1\"]",
-            "no qdisc above asks this filter for a class",
+            "the filter's parent is not a qdisc that uses filters",
         ),
     ] {
         assert_eq!(fault(from, to).message, message);
@@ -220,8 +220,8 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         ),
         (
             star(few, up, flow, "duration = \"60s\"\n[measure]\nsample = \"1us\""),
-            ":5:10: 60000000 samples of 1 flows, 0 queues and 0 links take more than 2048 MB; let \"sample\" \
-             in [measure] be 4us or more",
+            ":5:10: 60000000 samples of 1 flows, 0 queues and 0 links take more than 2048 MB; \
+             set \"sample\" in [measure] to 4us or more",
         ),
         (
             star(
@@ -230,8 +230,8 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
                 "f = { app = \"ping\", from = \"a-1\", to = \"b-1\" }",
                 "duration = \"1s\"\n[measure]\nsample = \"1us\"\nutilisation = [\"*.*\"]",
             ),
-            ":5:10: 1000000 samples of 1 flows, 0 queues and 100 links take more than 2048 MB; let \
-             \"sample\" in [measure] be 2us or more",
+            ":5:10: 1000000 samples of 1 flows, 0 queues and 100 links take more than 2048 MB; \
+             set \"sample\" in [measure] to 2us or more",
         ),
         (
             star(few, up, flow, "[measure]\nsample = \"0s\"\nsteps = \"1s\""),
@@ -254,7 +254,7 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         (
             star(few, up, flow, &format!("[parameters]\np = \"{}\"", "x".repeat(1 << 20)))
                 + &format!("t = [\"{}\"]", "${p}".repeat(100)),
-            "the parameters put in are more than 32 MB",
+            "the substituted parameters take more than 32 MB",
         ),
         (
             star(&format!("{} = {{}}", "n".repeat(61)), up, flow, ""),

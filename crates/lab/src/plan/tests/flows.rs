@@ -50,7 +50,7 @@ fn programs_need_a_kernel() {
         .replacen("app = \"fixed\"", &format!("app = \"program\"\n{program}"), 1)
         .replacen("bytes = \"1gb\"", "", 1);
     let fault = &Experiment::parse("demo.toml", &text, &[]).unwrap_err().0[0];
-    assert!(fault.message.starts_with("a program runs on a kernel's stack"), "{}", fault.message);
+    assert!(fault.message.starts_with("a program needs a kernel's stack"), "{}", fault.message);
     let text = text.replacen("duration", "stack = \"kernel\"\nduration", 1);
     let plan = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}")).base;
     let program = ["iperf3", "-c", "{to}"].map(String::from).to_vec();
@@ -123,11 +123,14 @@ fn a_way_on_which_no_time_passes_is_refused() {
         )
     };
     let faults = Experiment::parse("x.toml", &text("bulk", ""), &[]).unwrap_err().to_string();
-    assert!(faults.contains(":7:8: from \"a\" to \"b\" and back no time passes"), "{faults}");
+    assert!(
+        faults.contains(":7:8: the path from \"a\" to \"b\" and back takes no time"),
+        "{faults}"
+    );
     let queue = |qdisc: &str| text("bulk", &format!("[qdisc]\n\"a.wire\" = \"{qdisc}\""));
     for queue in ["pfifo", "fq_codel limit 5", "cake"].map(queue) {
         let faults = Experiment::parse("x.toml", &queue, &[]).unwrap_err().to_string();
-        assert!(faults.contains("no time passes"), "{queue}: {faults}");
+        assert!(faults.contains("takes no time"), "{queue}: {faults}");
     }
     for good in [
         text("ping", ""),
@@ -162,5 +165,8 @@ fn hosts_are_named_by_lists_and_joined_in_pairs() {
     let fault = flows("\"host-1-*\"", "\"host-2-1\"", "one-to-one").unwrap_err();
     assert!(fault.to_string().contains("these are 3 and 1"), "{fault}");
     let fault = flows("[]", "\"host-2-1\"", "product").unwrap_err();
-    assert!(fault.to_string().contains("p.toml:11:8: \"from\" names no host"), "{fault}");
+    assert!(
+        fault.to_string().contains("p.toml:11:8: \"from\" must name at least one host"),
+        "{fault}"
+    );
 }

@@ -44,7 +44,7 @@ fn plots_are_chosen_in_the_file() {
 fn odd_plots_are_told_at_their_place() {
     for (words, what) in [
         ("name = \"x\"", "\"what\" is missing"),
-        ("what = \"cwdn\"", ":12:8: \"cwdn\" is nothing to draw; did you mean \"cwnd\"?"),
+        ("what = \"cwdn\"", ":12:8: \"cwdn\" cannot be plotted; did you mean \"cwnd\"?"),
         ("what = \"cwnd\"\nformat = \"gif\"", ":13:10: \"gif\" is not a valid format"),
         ("what = \"cwnd\"\nsize = [1, 2]", ":13:8: a size is"),
         ("what = \"cwnd\"\nname = \"../x\"", ":13:8: the name may hold"),
@@ -53,20 +53,20 @@ fn odd_plots_are_told_at_their_place() {
         ("what = \"cwnd\"\nformat = []", ":13:10: no format is left"),
         (
             "what = \"cwnd\"\nagainst = \"links.wire.rate\"",
-            ":13:11: \"against\" belongs to plots of a metric",
+            ":13:11: \"against\" applies only to plots of a metric",
         ),
-        ("what = \"latency cdf\"\nbins = 20", ":13:8: \"bins\" belongs to plots over time"),
+        ("what = \"latency cdf\"\nbins = 20", ":13:8: \"bins\" applies only to plots over time"),
         (
             "what = \"latency cdf\"\nstyle = \"bands\"",
-            ":13:9: \"style\" belongs to plots over time",
+            ":13:9: \"style\" applies only to plots over time",
         ),
         (
             "what = \"total rto\"\nscopes = [\"load\"]",
-            ":13:10: \"scopes\" belongs to plots over time and of",
+            ":13:10: \"scopes\" applies only to plots over time and of",
         ),
         (
             "what = \"total rto\"\nname = \"1mbit-cwnd\"\n[[plot]]\nwhat = \"cwnd\"",
-            ":14:1: another plot writes plots/1mbit-cwnd, too; give one of them another \"name\"",
+            ":14:1: another plot also writes plots/1mbit-cwnd; give one of them another \"name\"",
         ),
         (
             "what = \"total rto\"\nname = \"x\"\n[[plot]]\nwhat = \"total goodput\"\nname = \"X-map\"",

@@ -32,14 +32,14 @@ fn a_loop_needs_routes() {
         "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
     );
     let fault = &Experiment::parse("l.toml", &circle, &[]).unwrap_err().0[0];
-    assert!(fault.message.contains("run in a circle"), "{fault}");
+    assert!(fault.message.contains("would loop"), "{fault}");
 }
 
 #[test]
 fn a_host_without_a_way_is_told() {
     let text = LOOP.replace("l5 = { ends = [\"r2\", \"b\"] }\n", "");
     let fault = &Experiment::parse("l.toml", &text, &[]).unwrap_err().0[0];
-    assert!(fault.message.contains("no way from"), "{fault}");
+    assert!(fault.message.contains("no path from"), "{fault}");
 }
 
 /// Two routers joined twice.
@@ -97,10 +97,10 @@ fn words_of_ip_are_checked_where_they_stand() {
     let table: [FaultRow; 12] = [
         ("weight 3", "weight 0", (9, 72), "\"weight\" is invalid", None),
         ("dev way2 weight", "dev wya2 weight", (9, 60), "Cannot find device", Some("way2")),
-        ("2s route", "2 route", (10, 35), "2", Some("a time comes first")),
+        ("2s route", "2 route", (10, 35), "2", Some("begin with a time")),
         ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 66), "garbage", Some("via")),
         ("3s link", "1s link", (10, 35), "Device for nexthop is not up", None),
-        ("_policy\" = 1", "_policy\" = 9", (14, 40), "the policy is 0, 1, 2 or 3", None),
+        ("_policy\" = 1", "_policy\" = 9", (14, 40), "the policy must be 0, 1, 2 or 3", None),
         ("_hash_policy", "_hash_polcy", (14, 1), "cannot stat", Some("policy")),
         (
             "v6.fib_multipath_hash_policy",
@@ -139,7 +139,7 @@ fn words_of_ip_are_checked_where_they_stand() {
 fn every_way_of_a_shared_load_must_arrive() {
     let circle = MULTIPATH.replace("a = [\"way1\", \"way2\"]", "a = [\"way1\", \"b\"]");
     let faults = Experiment::parse("w.toml", &circle, &[]).expect_err("it leads to b");
-    assert!(faults.to_string().contains("would run in a circle"), "{faults}");
+    assert!(faults.to_string().contains("would loop"), "{faults}");
 }
 
 /// The table of a node with one link is that link, however many hosts there are.
@@ -238,7 +238,8 @@ fn words_of_ip_for_all_nodes_or_those_of_a_topology_are_checked() {
     let expected = [
         "i.toml:4:35: on \"switch\": Cannot find device \"nosuch\"",
         "i.toml:5:16: on \"switch\": Object \"nonsense\" is unknown",
-        "i.toml:7:40: on \"switch\": argument \"net.ipv4.fib_multipath_hash_policy=99\" is wrong: the policy is 0, 1, 2 or 3",
+        "i.toml:7:40: on \"switch\": argument \"net.ipv4.fib_multipath_hash_policy=99\" is \
+         wrong: the policy must be 0, 1, 2 or 3",
         "i.toml:8:1: on \"switch\": cannot stat",
         "i.toml:14:37: on \"host-2\": Cannot find device \"host-1\"",
         "i.toml:15:46: Cannot find device \"host-4\"",
@@ -258,7 +259,10 @@ fn a_time_needs_words_behind_it() {
             COUNTED.replace("ip = [\"route", &format!("ip_at = [\"{time}\"], ip = [\"route"));
         let faults = told(&text);
         assert_eq!(faults.len(), 1, "{faults:?}");
-        assert!(faults[0].starts_with("i.toml:8:33: \"1s\" is a time without words"), "{faults:?}");
+        assert!(
+            faults[0].starts_with("i.toml:8:33: \"1s\" has a time, but no command"),
+            "{faults:?}"
+        );
         assert!(faults[0].contains("2s link set left down"), "{faults:?}");
     }
 }

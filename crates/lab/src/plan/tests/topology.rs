@@ -177,10 +177,14 @@ fn what_cannot_be_is_told_at_its_place() {
             "at most 4 others",
             (9, 10),
         ),
-        ("kind = \"random-regular\"\nswitches = 4\ndegree = 1\nhosts = 1", "in pieces", (9, 10)),
+        (
+            "kind = \"random-regular\"\nswitches = 4\ndegree = 1\nhosts = 1",
+            "a connected graph",
+            (9, 10),
+        ),
         (
             "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts = 2\nfabric_rate = \"1gbit\"\noversubscription = 2",
-            "exclude each other",
+            "mutually exclusive",
             (12, 20),
         ),
         (

@@ -63,11 +63,14 @@ fn what_is_wrong_with_a_workload_is_told_at_its_place() {
     let table = [
         ("load = 0.5".into(), "w.toml:10:1: \"size\" is missing"),
         (size.to_string(), "\"load\" is missing"),
-        (format!("{size}load = 0"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 0"),
+        (format!("{size}load = 0"), "w.toml:12:8: a \"load\" must be above 0 and at most 1, not 0"),
         (format!("{size}load = \"half\""), "w.toml:12:8: \"load\" must be a number\n"),
-        (format!("{size}load = 1.2"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 1.2"),
+        (
+            format!("{size}load = 1.2"),
+            "w.toml:12:8: a \"load\" must be above 0 and at most 1, not 1.2",
+        ),
         ("size = \"web-serch\"\nload = 1".into(), "did you mean \"web-search\"?"),
-        ("size = \"fixed 0\"\nload = 1".into(), "a size of 0"),
+        ("size = \"fixed 0\"\nload = 1".into(), "at least one byte"),
         ("size = \"pareto 1mb 0.9\"\nload = 1".into(), "above 1, not 0.9"),
         ("size = \"file nowhere.cdf\"\nload = 1".into(), "nowhere.cdf"),
         (format!("{size}load = 1\nmatrix = \"stride 6\""), "a number from 1 to 5, not 6"),
@@ -80,7 +83,7 @@ fn what_is_wrong_with_a_workload_is_told_at_its_place() {
         (format!("{size}load = 1\nhosts = \"leaf-*\""), "is a router"),
         (
             format!("{size}load = 1\nhosts = \"host-1-*\"\nmatrix = \"rack-local 50%\""),
-            "one rack only",
+            "only one rack",
         ),
         (format!("{size}load = 1\narrivals = \"on-off\"\non = \"1ms\""), "\"off\" is missing"),
         (
@@ -134,7 +137,7 @@ fn too_many_flows_of_a_host_that_is_on_are_found_before_a_run() {
     for (on, off, load, what) in [
         ("1ms", "10000s", "0.5", "this makes about 24416501 flows, 6104125 of one host"),
         ("1ms", "100s", "0.5", "this makes about 246580 flows, 61645 of one host"),
-        ("1us", "10s", "0.5", "a host that is on would begin 6103516235 flows a second"),
+        ("1us", "10s", "0.5", "a host that is on would start 6103516235 flows a second"),
         ("1ms", "1000000000s", "1", "flows, "),
     ] {
         let found = on_a_star(&words(on, off, load));

@@ -112,8 +112,8 @@ const XML_NODES_MAX: u32 = 4_000_000;
 fn node_link(text: &str) -> Result<RawGraph, String> {
     let place = |error: &serde_json::Error| format!("{}:{}: {error}", error.line(), error.column());
     if !text.trim_start().starts_with(['{', '[']) {
-        return Err(" this is neither GraphML nor JSON; networkx.write_graphml writes the one, \
-                    networkx.node_link_data makes what json.dump writes as the other"
+        return Err(" this is neither GraphML nor JSON; write GraphML by networkx.write_graphml, \
+            or JSON by json.dump of networkx.node_link_data"
             .into());
     }
     let value: Value = serde_json::from_str(text).map_err(|error| place(&error))?;
@@ -123,8 +123,8 @@ fn node_link(text: &str) -> Result<RawGraph, String> {
     let nodes = value.get("nodes").and_then(Value::as_array);
     let edges = ["links", "edges"].iter().find_map(|key| value.get(*key)?.as_array());
     let (Some(nodes), Some(edges)) = (nodes, edges) else {
-        return Err(" \"nodes\" and \"links\" (or \"edges\") are not both there; \
-                    write it with networkx.node_link_data"
+        return Err(" \"nodes\" or \"links\" (\"edges\") is missing; write the file with \
+            networkx.node_link_data"
             .into());
     };
     let mut raw = RawGraph {
@@ -250,8 +250,8 @@ fn add_links(
     {
         let known = raw.edges.iter().flat_map(|edge| edge.data.keys().map(String::as_str));
         let known: BTreeSet<&str> = known.filter(|key| !NO_COSTS.contains(key)).collect();
-        let help =
-            suggest(key, known).unwrap_or_else(|| "none has a number beside rate and delay".into());
+        let help = suggest(key, known)
+            .unwrap_or_else(|| "no edge has a number other than rate and delay".into());
         return Err(format!(" no edge has a \"{key}\" to be its cost; {help}"));
     }
     let mut named: BTreeMap<String, u32> = BTreeMap::new();
@@ -280,7 +280,7 @@ const NO_COSTS: [&str; 5] = ["rate", "delay", "source", "target", "key"];
 fn rate(text: &str) -> Result<Rate, String> {
     match text.parse::<f64>() {
         Ok(bits) if (1.0..1e18).contains(&bits) => Ok(Rate::from_bits_per_sec(bits as u64)),
-        Ok(_) => Err(format!("\"{text}\" is no number of bit/s above zero")),
+        Ok(_) => Err(format!("\"{text}\" is not a number of bit/s above zero")),
         Err(_) => quantity::rate(text),
     }
 }
@@ -291,7 +291,7 @@ fn delay(text: &str) -> Result<Duration, String> {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
             Duration::from_nanos((seconds * 1e9).round() as u64)
         }
-        Ok(_) => return Err(format!("\"{text}\" is no number of seconds from 0 on")),
+        Ok(_) => return Err(format!("\"{text}\" is not a number of seconds, 0 or more")),
         Err(_) => quantity::time(text)?,
     };
     if delay > super::super::limits::TIME_MAX {
@@ -304,7 +304,8 @@ fn delay(text: &str) -> Result<Duration, String> {
 fn check_name(name: &str) -> Result<(), String> {
     if !is_name(name) {
         return Err(format!(
-            "\"{name}\" is no name (letters, digits, \"-\", \"_\"); networkx.relabel_nodes gives others"
+            "\"{name}\" is not a valid name (letters, digits, \"-\", \"_\"); \
+             networkx.relabel_nodes gives others"
         ));
     }
     if name.len() > NAME_MAX {
@@ -375,7 +376,7 @@ mod tests {
         let error = shape(&node_link(JSON).unwrap(), 0, Some("weight")).unwrap_err();
         assert!(!error.ends_with("; ") && !error.contains("rate, "), "{error}");
         let error = read(Some("rate")).unwrap_err();
-        assert!(error.contains("is no cost of a link"), "{error}");
+        assert!(error.contains("is not a valid link cost"), "{error}");
     }
 
     #[test]
@@ -387,8 +388,8 @@ mod tests {
             ("{", "1:1: EOF"),
             ("0 1 {'rate': 5}", " this is neither GraphML nor JSON"),
             ("[[1]]", " edge 1: expected [A, B]"),
-            (r#"[[1, 2, {"delay": -1}]]"#, " edge 1: \"-1\" is no number of seconds"),
-            ("{}", "not both there"),
+            (r#"[[1, 2, {"delay": -1}]]"#, " edge 1: \"-1\" is not a number of seconds"),
+            ("{}", "is missing"),
             (r#"{"nodes": [{"id": 1}, {"id": "1"}], "links": []}"#, "node 2: another node"),
             (r#"{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}"#, "link 1: no node"),
             (r#"{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 1}]}"#, "two different"),

@@ -268,8 +268,9 @@ fn in_one_piece(shape: Shape) -> Result<Shape, String> {
         Some(lost) => {
             let (first, lost) = (&shape.nodes[0].0, &shape.nodes[lost].0);
             Err(format!(
-                "the graph is in pieces: no way leads from \"{first}\" to \"{lost}\"; join them, or write \
-                 one piece (G.subgraph(networkx.node_connected_component(G, \"{first}\")))"
+                "the graph is not connected: no path leads from \"{first}\" to \"{lost}\"; \
+                 connect it, or write one component \
+                 (G.subgraph(networkx.node_connected_component(G, \"{first}\")))"
             ))
         }
     }
@@ -314,11 +315,14 @@ fn read_kind(word: Word, table: &mut Reader<'_, '_>) -> Option<Kind> {
 /// There is a connected graph in which each of `switches` has `degree` neighbours.
 fn check_degree(switches: usize, degree: usize, table: &Reader<'_, '_>) -> Option<()> {
     let message = if degree >= switches {
-        format!("each of {switches} switches has at most {} others to be joined to", switches - 1)
+        format!("each of {switches} switches can be linked to at most {} others", switches - 1)
     } else if switches % 2 == 1 && degree % 2 == 1 {
-        format!("{switches} switches of degree {degree} make half a link; one of both must be even")
+        format!(
+            "{switches} switches of degree {degree} would leave half a link; one of the two \
+            numbers must be even"
+        )
     } else if degree == 1 && switches > 2 {
-        "switches with one link each would be in pieces".into()
+        "switches with one link each would not form a connected graph".into()
     } else {
         return Some(());
     };
@@ -367,7 +371,7 @@ fn oversubscribed(
     if fabric.is_some() {
         table.faults.add(
             place,
-            "\"oversubscription\" and \"fabric_rate\" exclude each other",
+            "\"oversubscription\" and \"fabric_rate\" are mutually exclusive",
             None,
         );
         return None;

@@ -92,7 +92,7 @@ fn read_load(
     let place = table.origin_of("load");
     let load = table.number("load", f64::MIN, f64::MAX)?;
     if load <= 0.0 || load > 1.0 {
-        let message = format!("a \"load\" is above 0 and at most 1, not {load}");
+        let message = format!("a \"load\" must be above 0 and at most 1, not {load}");
         table.faults.add(place, message, None);
         return None;
     }
@@ -103,19 +103,19 @@ fn read_load(
     };
     let capacity = if between { uplinks(who.racks, net) } else { access(&ends, net) };
     let Some(bits) = capacity.filter(|bits| *bits > 0.0) else {
-        let what = if between {
-            "there are no links between racks, or one of them"
-        } else {
-            "a host's link"
-        };
-        table.faults.add(place, format!("{what} has no \"rate\": a load of it says nothing"), None);
+        let what = if between { "a link between racks is missing or" } else { "a host's link" };
+        table.faults.add(
+            place,
+            format!("{what} has no \"rate\", so a load of it is undefined"),
+            None,
+        );
         return None;
     };
     let crossing = if between { crossing(matrix, who) } else { 1.0 };
     if crossing <= 0.0 {
         table.faults.add(
             place,
-            "no flow goes from rack to rack: a load of \"bisection\" says nothing",
+            "no flow goes from rack to rack, so a load of \"bisection\" is undefined",
             None,
         );
         return None;

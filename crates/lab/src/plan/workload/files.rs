@@ -47,7 +47,7 @@ pub fn matrix(path: &Path, hosts: usize) -> Result<Vec<Vec<f64>>, String> {
         for (to, field) in record.iter().enumerate() {
             let weight = field.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
             let Some(weight) = weight else {
-                return Err(format!("{name}:{line}:{}: \"{field}\" is no weight", to + 1));
+                return Err(format!("{name}:{line}:{}: \"{field}\" is not a weight", to + 1));
             };
             sum += if to == rows.len() { 0.0 } else { weight };
             row.push(sum);
@@ -104,13 +104,13 @@ pub fn trace(
         let seconds = field(start).parse::<f64>().ok();
         let longest = TIME_MAX.as_nanos() as f64 / 1e9;
         let Some(seconds) = seconds.filter(|it| (0.0..=longest).contains(it)) else {
-            return Err(fault(start, format!("\"{}\" is no number of seconds", field(start))));
+            return Err(fault(start, format!("\"{}\" is not a number of seconds", field(start))));
         };
         let Some(size) = field(bytes).parse::<u64>().ok().filter(|it| (1..=1 << 40).contains(it))
         else {
             return Err(fault(
                 bytes,
-                format!("\"{}\" is no number of bytes above 0", field(bytes)),
+                format!("\"{}\" is not a number of bytes above 0", field(bytes)),
             ));
         };
         let at = Duration::from_nanos((seconds * 1e9).round() as u64);

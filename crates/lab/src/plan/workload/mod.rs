@@ -284,12 +284,12 @@ fn read_sizes(table: &mut Reader<'_, '_>) -> Option<Sizes> {
     table.demand("size");
     let (words, at) = words(table, "size")?;
     let bytes = |text: &str| match quantity::size(text)? {
-        0 => Err("a size of 0 is no flow".to_string()),
+        0 => Err("a flow must have at least one byte".to_string()),
         bytes => Ok(bytes),
     };
     let shape = |text: &str| match text.parse::<f64>() {
         Ok(shape) if shape > 1.0 && shape < 1e3 => Ok(shape),
-        _ => Err(format!("the shape of a Pareto distribution is above 1, not {text}")),
+        _ => Err(format!("the shape of a Pareto distribution must be above 1, not {text}")),
     };
     let read = match words.as_slice() {
         ["fixed", size] => bytes(size).map(Sizes::Fixed),
@@ -306,7 +306,7 @@ fn read_sizes(table: &mut Reader<'_, '_>) -> Option<Sizes> {
             let names = sizes::KNOWN.iter().map(|known| known.0);
             let forms = ["fixed SIZE", "exponential MEAN", "pareto MEAN SHAPE", "file NAME"];
             let help = suggest(&words.join(" "), names.chain(forms));
-            table.faults.add(at, "this is no distribution of sizes", help);
+            table.faults.add(at, "this is not a distribution of sizes", help);
             return None;
         }
     };
@@ -318,7 +318,7 @@ fn read_matrix(table: &mut Reader<'_, '_>, hosts: usize, racks: &[u32]) -> Optio
     let Some((words, at)) = words(table, "matrix") else { return Some(Matrix::AllToAll) };
     let number = |text: &str, most: usize| match text.parse::<usize>() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
-        _ => Err(format!("of {hosts} hosts this is a number from 1 to {most}, not {text}")),
+        _ => Err(format!("with {hosts} hosts this must be a number from 1 to {most}, not {text}")),
     };
     let read = match words.as_slice() {
         ["all-to-all"] => Ok(Matrix::AllToAll),
@@ -337,7 +337,7 @@ fn read_matrix(table: &mut Reader<'_, '_>, hosts: usize, racks: &[u32]) -> Optio
                 "file NAME",
             ];
             let help = suggest(&words.join(" "), forms);
-            table.faults.add(at, "this is no traffic matrix", help);
+            table.faults.add(at, "this is not a traffic matrix", help);
             return None;
         }
     };
@@ -351,10 +351,10 @@ fn rack_local(share: u64, racks: &[u32]) -> Result<Matrix, String> {
         *sizes.entry(rack).or_insert(0) += 1;
     }
     if share > 0 && sizes.values().any(|size| *size < 2) {
-        return Err("a rack of one host has nobody to send to inside".into());
+        return Err("a rack of one host has no other host to send to".into());
     }
     if share < 1_000_000 && sizes.len() < 2 {
-        return Err("there is one rack only: nobody is outside".into());
+        return Err("there is only one rack, so no host is outside it".into());
     }
     Ok(Matrix::RackLocal(share))
 }
@@ -435,7 +435,7 @@ fn too_fast(plan: &WorkloadPlan) -> Option<String> {
     let who = if let Arrivals::OnOff(..) = plan.arrivals { "a host that is on" } else { "a host" };
     let what = if let Matrix::Incast(_) = plan.matrix { "requests" } else { "flows" };
     (fastest > most).then(|| {
-        format!("{who} would begin {fastest:.0} {what} a second; at most {most} are possible")
+        format!("{who} would start {fastest:.0} {what} a second; at most {most} are possible")
     })
 }
 

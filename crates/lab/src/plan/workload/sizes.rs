@@ -170,7 +170,7 @@ pub fn parse_cdf(text: &str) -> Result<Points, String> {
         };
         let both = (bytes.parse::<f64>(), share.parse::<f64>());
         let (Ok(bytes), Ok(share)) = both else {
-            return Err(format!("{number}: \"{}\" are not two numbers", words.join(" ")));
+            return Err(format!("{number}: \"{}\" is not two numbers", words.join(" ")));
         };
         if !(1.0..=LARGEST).contains(&bytes) || !(0.0..=1.0).contains(&share) {
             return Err(format!("{number}: sizes are 1 to 2^40 bytes, shares 0 to 1"));
