@@ -154,7 +154,7 @@ def unit(root):
     kill -HUP $service; sleep 0.5; kill -0 $service
     kill $service; wait $service"""
     told = run("unshare", "--net", "--mount", "--", "bash", "-c", script, timeout=120)
-    for word in ("qdisc cake", "bandwidth 30Mbit", "was read again", "has ended"):
+    for word in ("qdisc cake", "bandwidth 30Mbit", "configuration reloaded", "has ended"):
         assert word in told, f"no \"{word}\" in:\n{told}"
     (root / "etc/ackwright/wan.toml").unlink()
 

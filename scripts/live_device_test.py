@@ -125,7 +125,7 @@ def test_a_tap_device_with_several_queues(world):
         one.start()
     for one in several:
         one.join()
-    refused(world, ["--between", "b", "tap:lan0,queues=2"], "lan0: another ackwright has this interface")
+    refused(world, ["--between", "b", "tap:lan0,queues=2"], "lan0: another ackwright uses this interface")
     account = shape.stop()
     assert all(direction["refused"] == 0 for direction in account["directions"]), account
     assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
@@ -185,7 +185,7 @@ def test_no_file_of_others_is_lost(world):
     precious = os.path.join(world.folder, "precious")
     with open(precious, "w") as file:
         file.write("precious")
-    refused(world, ["--between", "a", "b", "--ctl", precious], "what is there is no socket of ours")
+    refused(world, ["--between", "a", "b", "--ctl", precious], "not a socket of ackwright")
     recorded = os.path.join(world.folder, "in.pcap")
     frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x08\x00" + bytes(46)
     capture = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
@@ -229,7 +229,7 @@ def test_af_xdp_goes_with_kill_9(world):
     needs_bpf()
     whole_checksums(world)
     shape = world.shape(between=("xdp:a", "b"))
-    refused(world, ["--between", "xdp:a", "b"], "another ackwright has this interface")
+    refused(world, ["--between", "xdp:a", "b"], "another ackwright uses this interface")
     shape.process.kill()
     shape.process.wait()
     again = world.shape("--ab", "cake bandwidth 50mbit", between=("xdp:a", "b"))
@@ -263,7 +263,7 @@ def test_the_own_traffic_of_this_machine(world):
     ways = {"down": ((world.left.socket, here), "10.9.0.3"), "up": ((here, world.left.socket), LEFT)}
     shape = world.shape("--dev", "a", "--egress", "cake bandwidth 8mbit", "--ingress", "cake bandwidth 16mbit",
                         between=None)
-    refused(world, ["--dev", "a"], "another ackwright has this interface")
+    refused(world, ["--dev", "a"], "another ackwright uses this interface")
     for port, (way, mbit) in enumerate((("up", 8), ("down", 16))):
         source, target = ways[way]
         took = transfer(world, 1 << 20, port=5001 + port, source=source, target=target)

@@ -111,7 +111,7 @@ def test_bytes_over_devices(test):
     check(live, "ours")
     assert live["bytes compared"] > 1e6 and live["bytes datagrams"] > 20, live
     kernels = test.call("run", test.write("bytes = true\n" + FILE), "--live", "--stack", "kernel", code=1).stderr
-    assert "all hosts run on our stack" in kernels, kernels
+    assert "all hosts must run on our stack" in kernels, kernels
 
 
 def test_the_kernels_stack(test):

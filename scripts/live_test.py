@@ -527,10 +527,10 @@ def test_mistakes_are_told(world):
     ip("link set dev b up")
     ip("link add br0 type bridge")
     ip("link set dev b master br0")
-    refused(world, pair, "belongs to a bridge")
+    refused(world, pair, "belongs to a kernel bridge")
     ip("link delete br0")
     shape = world.shape()
-    refused(world, pair, "another ackwright has this interface")
+    refused(world, pair, "another ackwright uses this interface")
     shape.stop()
     if os.path.exists("/usr/bin/setpriv"):
         unable = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw", world.binary, "shape", *pair]

@@ -99,7 +99,7 @@ def test_a_router_as_nobody(world):
     with open(routes, "w") as file:
         file.write(FILE + "route add 10.8.0.0/16 via 10.2.0.2\ntc qdisc add dev b root cake bandwidth 20mbit\n")
     service.process.send_signal(signal.SIGHUP)
-    until(lambda: service.logged("was read again"))
+    until(lambda: service.logged("configuration reloaded"))
     assert "10.8.0.0/16 via 10.2.0.2 dev b" in service.ctl("ip", "route", "show").stdout
     assert json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "b").stdout)[0]["options"]["bandwidth"] == 2_500_000
     wrong = service.ctl("ip", "route", "add", "10.8.0.0/16", "vai", "10.2.0.2")
@@ -115,7 +115,7 @@ def test_a_shaper_is_changed_or_its_file_refused(world):
 
     service.write(shape("20mbit"))
     service.process.send_signal(signal.SIGHUP)
-    until(lambda: service.logged("was read again"))
+    until(lambda: service.logged("configuration reloaded"))
     assert bandwidth() == 2_500_000
     for text, why in ((shape("20mbti"), ":7:22: "), (shape("30mbit").replace('"b", "c"', '"a", "c"'), "restart")):
         refusals = len(service.logged("old configuration stays"))
@@ -186,7 +186,7 @@ def test_what_a_killed_one_leaves_the_next_removes(world):
     assert os.path.exists(service.ctl_path)
     world.number -= 1
     again = Service(world, shape("50mbit"))
-    assert again.logged("earlier run has left"), again.log()
+    assert again.logged("earlier run left behind"), again.log()
     assert again.ctl("show").returncode == 0
     again.stop()
 
@@ -197,7 +197,7 @@ def test_a_device_is_called_by_its_interface_however_it_is_opened(world):
     assert service.ctl("tc", "qdisc", "show", "dev", "c").stdout.startswith("qdisc cake "), service.log()
     service.write(text.replace("50mbit", "20mbit"))
     service.process.send_signal(signal.SIGHUP)
-    until(lambda: service.logged("was read again"))
+    until(lambda: service.logged("configuration reloaded"))
     assert json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "c").stdout)[0]["options"]["bandwidth"] == 2_500_000
     service.stop()
 
@@ -205,7 +205,7 @@ def test_a_device_is_called_by_its_interface_however_it_is_opened(world):
 def test_mistakes_are_told_before_anything_is_opened(world):
     path = os.path.join(world.folder, "wrong.toml")
     for text, place in (("[shape]\nbetween = [\"b\"]\n", ":2:11: "), ("user = 1\n", ":1:8: "), ("", "is missing"),
-                        ("[route]\ndev = [\"a\"]\n", "whose routes")):
+                        ("[route]\ndev = [\"a\"]\n", "no routes given")):
         with open(path, "w") as file:
             file.write(text)
         done = subprocess.run([world.binary, "service", path], capture_output=True, text=True)

@@ -62,7 +62,7 @@ impl<'a> Acceptor<'a> {
             if let Some(stream) = self.listener.accept_for(look)? {
                 if self.newcomers.len() == NEWCOMERS {
                     let first = self.newcomers.remove(0);
-                    watch.connection_refused(first.stream.peer_addr(), "too many others have come");
+                    watch.connection_refused(first.stream.peer_addr(), "too many newer connections");
                 }
                 let (since, shown) = (Instant::now(), Vec::with_capacity(COOKIE));
                 self.newcomers.push(PendingClient { stream, since, shown });
@@ -107,10 +107,10 @@ impl PendingClient {
         let missing = &mut memory[self.shown.len()..];
         match self.stream.read_for(missing, Duration::ZERO) {
             Ok(None) if self.since.elapsed() >= GREETING => {
-                ClientState::Stranger("it has not said who it is")
+                ClientState::Stranger("it sent no cookie in time")
             }
             Ok(None) => ClientState::Waits,
-            Ok(Some(0)) | Err(_) => ClientState::Stranger("it has gone before it said who it is"),
+            Ok(Some(0)) | Err(_) => ClientState::Stranger("it closed before sending its cookie"),
             Ok(Some(len)) => {
                 self.shown.extend(&missing[..len]);
                 match <[u8; COOKIE]>::try_from(&self.shown[..]) {

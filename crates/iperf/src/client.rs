@@ -134,7 +134,7 @@ fn transfer(
                 return Err(Error("the server has ended the test".to_owned()));
             }
             Some(State::ServerError) => return Err(control.receive_refusal()),
-            Some(other) => return Err(Error(format!("the server says {other:?} in mid-test"))),
+            Some(other) => return Err(Error(format!("the server sent {other:?} during the test"))),
         }
     }
 }
@@ -195,7 +195,7 @@ fn connected(begun: io::Result<TcpStream>, stop: &AtomicBool) -> Result<TcpStrea
 }
 
 fn stopped() -> Error {
-    Error("stopped before the test had begun".to_owned())
+    Error("interrupted before the test began".to_owned())
 }
 
 /// The server says that it goes on as is `wanted`; with `stop` it is waited for no longer than until somebody wants
@@ -210,7 +210,7 @@ fn expect(control: &Control, wanted: State, stop: Option<&AtomicBool>) -> Result
             return Err(stopped());
         }
         if Instant::now() >= over {
-            return Err(Error(format!("the other end has said nothing for {PATIENCE:?}")));
+            return Err(Error(format!("nothing received from the peer for {PATIENCE:?}")));
         }
     };
     match heard {
@@ -219,7 +219,7 @@ fn expect(control: &Control, wanted: State, stop: Option<&AtomicBool>) -> Result
             Err(Error("the server is busy running a test; try again later".to_owned()))
         }
         State::ServerError => Err(control.receive_refusal()),
-        state => Err(Error(format!("the server says {state:?} where {wanted:?} was to come"))),
+        state => Err(Error(format!("the server sent {state:?}, expected {wanted:?}"))),
     }
 }
 

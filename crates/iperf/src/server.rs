@@ -120,7 +120,7 @@ fn run(
             Some(State::ClientTerminate) => {
                 return Err(Error("the client has ended the test".to_owned()));
             }
-            Some(other) => return Err(Error(format!("the client says {other:?} in mid-test"))),
+            Some(other) => return Err(Error(format!("the client sent {other:?} during the test"))),
         }
     }
     flows.iter_mut().for_each(Flow::stop_sending);
@@ -208,7 +208,7 @@ impl SilenceLimit {
         }
         let is_silent = |came: &mut LastArrival| came.silent_for(now, bytes) >= Self::LONGEST;
         if self.came.as_mut().is_some_and(is_silent) {
-            return Err(Error(format!("nothing has come for {:?}", Self::LONGEST)));
+            return Err(Error(format!("nothing received for {:?}", Self::LONGEST)));
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ fn accept_streams(
     while flows.len() < params.parallel {
         let left = over.saturating_duration_since(Instant::now());
         let Some((stream, shown)) = acceptor.next_client(left, watch)? else {
-            return Err(Error("the client has not made all of its data streams".to_owned()));
+            return Err(Error("the client has not opened all of its data streams".to_owned()));
         };
         if shown != *cookie {
             deny(&stream);

@@ -68,7 +68,7 @@ impl State {
         Self::ALL
             .into_iter()
             .find(|state| *state as i8 == byte as i8)
-            .ok_or_else(|| Error(format!("state {}, which this protocol has not", byte as i8)))
+            .ok_or_else(|| Error(format!("unknown state {}", byte as i8)))
     }
 }
 
@@ -114,7 +114,7 @@ impl Control {
         let mut byte = [0];
         match self.stream.read_for(&mut byte, longest)? {
             None => Ok(None),
-            Some(0) => Err(Error("the other end has closed the control connection".to_owned())),
+            Some(0) => Err(Error("the peer has closed the control connection".to_owned())),
             Some(_) => State::of(byte[0]).map(Some),
         }
     }
@@ -124,7 +124,7 @@ impl Control {
     /// # Errors
     /// As above, or it is silent for half a minute.
     pub fn receive_state(&self) -> Result<State, Error> {
-        let silent = || Error(format!("the other end has said nothing for {PATIENCE:?}"));
+        let silent = || Error(format!("nothing received from the peer for {PATIENCE:?}"));
         self.receive_state_within(PATIENCE)?.ok_or_else(silent)
     }
 
@@ -177,11 +177,11 @@ fn read_json(from: &mut impl Read) -> Result<Value, Error> {
     from.read_exact(&mut len)?;
     let len = u32::from_be_bytes(len);
     if len > LONGEST_JSON {
-        return Err(Error(format!("{len} bytes of JSON: more than {LONGEST_JSON} are not taken")));
+        return Err(Error(format!("{len} bytes of JSON: at most {LONGEST_JSON} are accepted")));
     }
     let mut text = vec![0; len as usize];
     from.read_exact(&mut text)?;
-    serde_json::from_slice(&text).map_err(|error| Error(format!("JSON of the other end: {error}")))
+    serde_json::from_slice(&text).map_err(|error| Error(format!("the peer's JSON: {error}")))
 }
 
 /// Reads, but does not wait for ever.
@@ -278,31 +278,36 @@ impl Params {
             if flag(other) {
                 return fault(
                     UNIMPLEMENTED,
-                    &format!("a client wants {other}, which is not there"),
+                    &format!("the client asks for {other}, which is not supported"),
                 );
             }
         }
         if !(1..=128).contains(&number("parallel")) {
-            return fault(STREAMS, "a client wants less than 1 stream or more than 128");
+            return fault(STREAMS, "the client asks for less than 1 stream or more than 128");
         }
         let len = number("len");
         if !(1..=1 << 20).contains(&len) {
             return fault(
                 BLOCK,
-                "a client wants writes of less than 1 byte or more than a megabyte",
+                "the client asks for writes of less than 1 byte or more than a megabyte",
             );
         }
         if number("time") > LONGEST_TEST {
-            return fault(DURATION, "a client wants a test of more than a day");
+            return fault(DURATION, "the client asks for a test of more than a day");
         }
         if number("omit") > LONGEST_OMISSION {
-            return fault(OMIT, "a client wants more than 600 seconds to be left out");
+            return fault(OMIT, "the client asks to omit more than 600 seconds");
         }
         let congestion = value.get("congestion").and_then(Value::as_str).map(str::to_owned);
         if let Some(name) = &congestion
             && Algorithm::by_name(name).is_none()
         {
-            return fault(CONGESTION, &format!("a client wants the congestion control {name:?}"));
+            return fault(
+                CONGESTION,
+                &format!(
+                    "the client asks for the congestion control {name:?}, which is not available"
+                ),
+            );
         }
         Ok(Self {
             seconds: number("time"),

@@ -177,7 +177,8 @@ impl Names {
     ) -> Result<String, CommandError> {
         if let Some(word) = Words::new(command).next().filter(is_none_of_tc) {
             let mut unknown = word.unknown("ctl", &["tc", "show", "stop"]);
-            unknown.message += "; between two devices there are tc, show, show -j and stop";
+            unknown.message +=
+                "; valid commands between two devices are tc, show, show -j and stop";
             return Err(unknown.into());
         }
         self.run(bridge, now, command)
@@ -209,7 +210,7 @@ impl Names {
         let known = self.names.iter().position(|known| known == name);
         known.map(|index| Port(index as u16)).ok_or_else(|| {
             let [one, other] = &self.names;
-            wrong(format!("no device \"{name}\": there are {one} and {other}"))
+            wrong(format!("no device \"{name}\": devices are {one} and {other}"))
         })
     }
 
@@ -249,12 +250,12 @@ impl Names {
         let parsed = tc::parse_filter(command)?;
         let port = self.port(&parsed.device)?;
         if matches!(parsed.outcome, FilterAction::Police(_)) {
-            return Err(wrong("policers have no place between two devices"));
+            return Err(wrong("policers are not supported between two devices"));
         }
         if bridge.change(now, port, |root, _| parsed.apply(root)) {
             Ok(String::new())
         } else {
-            Err(wrong("no qdisc above asks this filter for a class"))
+            Err(wrong("the filter's parent is not a qdisc that uses filters"))
         }
     }
 }
@@ -307,7 +308,7 @@ mod tests {
         let mut ask = |command: &str| names.handle(&mut bridge, Instant::ZERO, command);
         for wrong in ["ip addr", "reload", "show -x", "stop now"] {
             let refused = ask(wrong).expect_err(wrong).message;
-            assert!(refused.contains("there are tc, show, show -j and stop"), "{refused}");
+            assert!(refused.contains("are tc, show, show -j and stop"), "{refused}");
         }
         for right in ["tc qdisc show", "qdisc show", "-s qdisc"] {
             ask(right).expect(right);

@@ -69,9 +69,10 @@ impl Control {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 let listens = UnixStream::connect(path).is_ok();
                 let why = if listens {
-                    "another program listens there; `ackwright ctl --ctl PATH stop` ends one of ours"
+                    "another program listens there; if it is ackwright, `ackwright ctl --ctl \
+                     PATH stop` ends it"
                 } else {
-                    "what is there is no socket of ours; another place is needed"
+                    "the file there is not a socket of ackwright; choose another path"
                 };
                 return Err(io::Error::new(ErrorKind::AddrInUse, why));
             }
@@ -254,14 +255,17 @@ fn request_within(
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => {
-            let why = format!("no answer within {patience:?}: is the program stopped?");
+            let why = format!("no answer within {patience:?}: the program may be suspended");
             io::Error::new(ErrorKind::TimedOut, why)
         }
         _ => error,
     })?;
     match answer.split_once('\n') {
         Some((head @ ("0" | "2"), text)) => Ok((head == "0", text.to_owned())),
-        _ => Err(io::Error::new(ErrorKind::UnexpectedEof, "no answer: did it end meanwhile?")),
+        _ => Err(io::Error::new(
+            ErrorKind::UnexpectedEof,
+            "no answer: the program has probably ended",
+        )),
     }
 }
 
@@ -335,7 +339,7 @@ mod tests {
         fs::write(&path, "precious").unwrap();
         let refused = Control::listen(&path).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AddrInUse);
-        assert!(refused.to_string().contains("no socket of ours"), "{refused}");
+        assert!(refused.to_string().contains("not a socket of ackwright"), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
     }
@@ -346,7 +350,7 @@ mod tests {
         let stream = UnixStream::connect(&path).unwrap();
         let unanswered = request_within(Duration::from_millis(50), stream, "show").unwrap_err();
         assert_eq!(unanswered.kind(), ErrorKind::TimedOut);
-        assert!(unanswered.to_string().contains("is the program stopped?"), "{unanswered}");
+        assert!(unanswered.to_string().contains("the program may be suspended"), "{unanswered}");
     }
 
     #[test]

@@ -143,5 +143,5 @@ pub(crate) fn is_cut_off(error: &io::Error) -> bool {
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 pub(crate) fn kernel(error: io::Error) -> Fault {
-    Fault::Other(format!("the kernel refuses to wait for devices: {error}"))
+    Fault::Other(format!("cannot poll the devices: {error}"))
 }

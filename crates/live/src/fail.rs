@@ -27,7 +27,7 @@ pub fn open(names: [&str; 2]) -> Result<FailOpen, Fault> {
         let index = sys::facts(name).map(|facts| facts.index);
         index.and_then(sys::draw_curtain).map_err(|error| {
             Fault::Usage(format!(
-                "--fail open: {name}: {error}; it takes two interfaces, CAP_BPF, CAP_NET_ADMIN and \
+                "--fail open: {name}: {error}; it needs two interfaces, CAP_BPF, CAP_NET_ADMIN and \
                  Linux 6.6"
             ))
         })

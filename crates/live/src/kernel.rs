@@ -191,7 +191,9 @@ impl Worker {
         let mut stream = connect(to, name, self.span.tos)?;
         let has = netns::congestion_control(stream.as_fd())?;
         if let Some(name) = name.filter(|name| *name != has) {
-            return Err(io::Error::other(format!("{name} was asked for, and it is {has}")));
+            return Err(io::Error::other(format!(
+                "{name} is not available: the kernel chose {has}"
+            )));
         }
         self.note().congestion_control = Some(has);
         stream.set_write_timeout(Some(LOOK))?;

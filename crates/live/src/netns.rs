@@ -27,7 +27,7 @@ pub fn acquire() -> Result<(), Fault> {
     let (user, group) = netns::ids();
     let refused = |what: &str, error: io::Error| {
         Fault::Usage(format!(
-            "namespaces take root, or a machine that lets users make them: {what}: {error}"
+            "namespaces need root or unprivileged user namespaces: {what}: {error}"
         ))
     };
     netns::unshare_user().map_err(|error| refused("unshare(CLONE_NEWUSER)", error))?;

@@ -103,7 +103,7 @@ fn numbered<'a>(words: &'a str, word: &str, most: u32) -> Result<(&'a str, Optio
     match number.filter(|number| (1..=most).contains(number)) {
         Some(number) => Ok((name, Some(number))),
         None => Err(Fault::Usage(format!(
-            "{name}: {rest:?} is not known: {word}=N is, with N from 1 to {most}"
+            "{name}: unknown option {rest:?}: valid is {word}=N, with N from 1 to {most}"
         ))),
     }
 }
@@ -121,10 +121,14 @@ fn open_tun(words: &str, tap: bool, mtu: u32) -> Result<Opened, Fault> {
     let tun = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::EINVAL) => {
             let kind = if tap { "tap" } else { "tun" };
-            let other = if queues.is_some() { format!("{kind}:{name}") } else { format!("{kind}:{name},queues=1") };
+            let other = if queues.is_some() {
+                format!("{kind}:{name}")
+            } else {
+                format!("{kind}:{name},queues=1")
+            };
             Fault::Usage(format!(
-                "{name}: cannot make it: {error}; is there an interface of this name and of another kind? \
-                 One that has been made with or without multi_queue is {other}"
+                "{name}: cannot create it: {error}; is there an interface of this name and \
+                 another type? One with the other setting of multi_queue is {other}"
             ))
         }
         _ => refused(name, "make it", &error),
@@ -145,18 +149,19 @@ fn open_xdp(words: &str) -> Result<Opened, Fault> {
             "zero-copy" => options.copy = XdpCopy::ZeroCopy,
             _ => {
                 return Err(Fault::Usage(format!(
-                    "xdp:{name}: {word:?} is not known: native or generic, copy or zero-copy"
+                    "xdp:{name}: unknown option {word:?}; valid are native or generic, copy or \
+                     zero-copy"
                 )));
             }
         }
     }
     let (facts, lock) = claim(name)?;
     if facts.hardware != libc::ARPHRD_ETHER {
-        return Err(Fault::Usage(format!("xdp:{name}: AF_XDP takes Ethernet")));
+        return Err(Fault::Usage(format!("xdp:{name}: AF_XDP needs an Ethernet interface")));
     }
     if facts.mtu > XDP_LONGEST_MTU {
         return Err(Fault::Usage(format!(
-            "xdp:{name}: frames of AF_XDP are for MTUs of {XDP_LONGEST_MTU} at most, this is {}; ip link set \
+            "xdp:{name}: AF_XDP supports an MTU of at most {XDP_LONGEST_MTU}, and this is {}; ip link set \
              {name} mtu {XDP_LONGEST_MTU}",
             facts.mtu
         )));
@@ -164,12 +169,14 @@ fn open_xdp(words: &str) -> Result<Opened, Fault> {
     let device = XdpDevice::open(name, facts, options).map_err(|error| {
         let hint = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
-                "; this takes root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+                "; this needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
             }
-            Some(libc::EBUSY | libc::EEXIST) => "; somebody else has a program or a socket there",
+            Some(libc::EBUSY | libc::EEXIST) => {
+                "; another program has attached an XDP program or socket there"
+            }
             Some(libc::EAFNOSUPPORT) => "; this kernel has no AF_XDP",
             Some(libc::EOPNOTSUPP | libc::EINVAL) => {
-                "; its driver cannot; xdp:NAME,generic,copy is what every driver can"
+                "; its driver does not support this; xdp:NAME,generic,copy works with every driver"
             }
             _ => "",
         };
@@ -188,7 +195,7 @@ pub fn largest_mtu(names: &[String]) -> u32 {
 pub(crate) fn claim(name: &str) -> Result<(InterfaceInfo, UnixListener), Fault> {
     let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
         Some(libc::ENODEV) => {
-            Fault::Usage(format!("{name}: there is no such interface in this network namespace"))
+            Fault::Usage(format!("{name}: no such interface in this network namespace"))
         }
         _ => refused(name, "ask about it", &error),
     })?;
@@ -202,7 +209,7 @@ pub(crate) fn claim(name: &str) -> Result<(InterfaceInfo, UnixListener), Fault> 
     // Whoever asks in vain is told by the packet socket.
     if sys::has_master(facts.index).unwrap_or(false) {
         return usage(
-            "it belongs to a bridge or bond of the kernel's, which would pass packets on beside us",
+            "it belongs to a kernel bridge or bond, which would forward packets past ackwright",
         );
     }
     Ok((facts, lock(name, facts.index)?))
@@ -215,7 +222,7 @@ fn lock(name: &str, index: i32) -> Result<UnixListener, Fault> {
     let lock = address.and_then(|address| UnixListener::bind_addr(&address));
     lock.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
-            Fault::Usage(format!("{name}: another ackwright has this interface"))
+            Fault::Usage(format!("{name}: another ackwright uses this interface"))
         }
         _ => refused(name, "lock it", &error),
     })
@@ -235,11 +242,11 @@ pub fn facts_of(device: &Device) -> Option<InterfaceInfo> {
 pub(crate) fn refused(name: &str, what: &str, error: &io::Error) -> Fault {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            "; this takes root, or CAP_NET_RAW (interfaces) and CAP_NET_ADMIN (tun, tap)"
+            "; this needs root, or CAP_NET_RAW (interfaces) and CAP_NET_ADMIN (tun, tap)"
         }
-        Some(libc::EBUSY) => "; somebody else has it",
+        Some(libc::EBUSY) => "; it is in use",
         Some(libc::ENOENT) => "; this kernel has no /dev/net/tun",
-        Some(libc::EINVAL) => "; is there an interface of this name and of another kind?",
+        Some(libc::EINVAL) => "; is there an interface of this name and another type?",
         _ => "",
     };
     Fault::Usage(format!("{name}: cannot {what}: {error}{hint}"))

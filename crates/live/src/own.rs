@@ -36,7 +36,7 @@ pub struct LoopbackRoute {
 pub fn open(name: &str, pools: &mut Pools) -> Result<Detour, Fault> {
     let (facts, lock) = claim(name)?;
     if facts.hardware != libc::ARPHRD_ETHER {
-        return Err(Fault::Usage(format!("--dev {name}: it takes Ethernet")));
+        return Err(Fault::Usage(format!("--dev {name}: not an Ethernet interface")));
     }
     let socket = PacketSocket::open_own(name, facts, pools);
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
@@ -88,7 +88,7 @@ impl ReadyDetour {
             .and_then(|interface| index(tap).and_then(|tap| sys::detour(interface, tap)))
             .map_err(|error| {
                 Fault::Usage(format!(
-                    "--dev {interface}: {error}; it takes CAP_BPF, CAP_NET_ADMIN and Linux 6.6"
+                    "--dev {interface}: {error}; it needs CAP_BPF, CAP_NET_ADMIN and Linux 6.6"
                 ))
             })?;
         Ok(LoopbackRoute { _programs: programs, _lock: self.lock })

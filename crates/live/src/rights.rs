@@ -17,5 +17,5 @@ pub fn drop_privileges(user: Option<&str>) -> Result<(), String> {
         }
     };
     sys::drop_privileges(who)
-        .map_err(|error| format!("rights cannot be given up: {error}; is this root?"))
+        .map_err(|error| format!("cannot drop privileges: {error}; is this root?"))
 }

@@ -160,7 +160,7 @@ impl Config {
             }
             (Some(_), Some(_)) => {
                 let at = text.find("[route").unwrap_or(0);
-                let message = "[shape] and [route] exclude each other: a service each";
+                let message = "[shape] and [route] are mutually exclusive: run two services";
                 return Err(mistake(text, &(at..at), message.to_owned()));
             }
         };
@@ -184,7 +184,7 @@ impl Config {
             _ => false,
         };
         [
-            (tool, "devices, file or import-kernel"),
+            (tool, "`dev`, `file` or `import-kernel`"),
             (self.user == new.user, "user"),
             (self.log == new.log, "log"),
             (self.metrics == new.metrics, "metrics"),
@@ -220,7 +220,7 @@ impl RouteTable {
             return Err(mistake(text, &at, "a router needs a device".to_owned()));
         }
         if self.file.is_none() && !self.import_kernel {
-            let message = "whose routes? file = \"…\" or import-kernel = true";
+            let message = "no routes given: set file = \"…\" or import-kernel = true";
             return Err(mistake(text, &at, message.to_owned()));
         }
         Ok(Tool::Route { dev, file: self.file, import_kernel: self.import_kernel })

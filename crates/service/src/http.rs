@@ -161,7 +161,7 @@ fn answer(
             return Ok(());
         }
         if asked.len() > LONGEST {
-            let text = "a question of more than 8 kB\n";
+            let text = "a request of more than 8 kB\n";
             return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, text, true);
         }
     }

@@ -100,7 +100,7 @@ pub fn of(shown: &Value, qdiscs: &Value) -> String {
     }
     metrics.gauge("routes", "Routes in all tables", &[], shown["routes"].as_f64());
     let late = &shown["late"];
-    metrics.count("wakeups", "Times that the loop was to come back", &[], &late["wakes"]);
+    metrics.count("wakeups", "Scheduled wake-ups of the loop", &[], &late["wakes"]);
     let help = "Of those, over 1 ms late";
     metrics.count("late_wakeups", help, &[], &late["over_1ms"]);
     for qdisc in each(qdiscs) {
@@ -114,8 +114,8 @@ const RECEIVED_PACKETS: &str = "Packets received by a device";
 const RECEIVED_BYTES: &str = "Bytes received by a device, link-layer headers included";
 const SENT_PACKETS: &str = "Packets sent by a device";
 const SENT_BYTES: &str = "Bytes sent by a device, link-layer headers included";
-const LOST: &str = "Packets that came and were not taken in";
-const REFUSED: &str = "Packets that a device has refused";
+const LOST: &str = "Packets received but not accepted";
+const REFUSED: &str = "Packets that a device refused to send";
 
 /// Of a bump in the wire.
 fn direction_of(metrics: &mut Metrics, direction: &Value) {
@@ -166,36 +166,40 @@ fn qdisc_of(metrics: &mut Metrics, qdisc: &Value) {
     };
     metrics.count(
         "qdisc_sent_packets",
-        "Packets that a qdisc let go",
+        "Packets dequeued by a qdisc",
         &labels(),
         &qdisc["packets"],
     );
-    metrics.count("qdisc_sent_bytes", "Bytes that a qdisc let go", &labels(), &qdisc["bytes"]);
-    metrics.count("qdisc_drops", "Packets that a qdisc dropped", &labels(), &qdisc["drops"]);
-    let help = "Times that the limit was met";
+    metrics.count("qdisc_sent_bytes", "Bytes dequeued by a qdisc", &labels(), &qdisc["bytes"]);
+    metrics.count("qdisc_drops", "Packets dropped by a qdisc", &labels(), &qdisc["drops"]);
+    let help = "Times that the qdisc was over its limit";
     metrics.count("qdisc_overlimits", help, &labels(), &qdisc["overlimits"]);
     let (backlog, length) = (qdisc["backlog"].as_f64(), qdisc["qlen"].as_f64());
-    metrics.gauge("qdisc_backlog_bytes", "Bytes that wait", &labels(), backlog);
-    metrics.gauge("qdisc_backlog_packets", "Packets that wait", &labels(), length);
+    metrics.gauge("qdisc_backlog_bytes", "Bytes queued", &labels(), backlog);
+    metrics.gauge("qdisc_backlog_packets", "Packets queued", &labels(), length);
     for (index, tin) in each(&qdisc["tins"]).enumerate() {
         let tin_labels = || vec![("device", word(&qdisc["dev"])), ("tin", index.to_string())];
         for (name, help, key) in [
             ("cake_tin_sent_packets", "Packets of a tin", "sent_packets"),
             ("cake_tin_sent_bytes", "Bytes of a tin", "sent_bytes"),
-            ("cake_tin_drops", "Packets that a tin dropped", "drops"),
+            ("cake_tin_drops", "Packets dropped by a tin", "drops"),
             ("cake_tin_ecn_marks", "Packets marked with CE", "ecn_mark"),
-            ("cake_tin_ack_drops", "ACKs that the filter dropped", "ack_drops"),
+            ("cake_tin_ack_drops", "ACKs dropped by the filter", "ack_drops"),
         ] {
             metrics.count(name, help, &tin_labels(), &tin[key]);
         }
         for (name, help, key) in [
+            ("cake_tin_peak_delay_seconds", "Peak queueing delay", "peak_delay_us"),
             (
-                "cake_tin_peak_delay_seconds",
-                "Peak of the time that packets waited",
-                "peak_delay_us",
+                "cake_tin_average_delay_seconds",
+                "Moving average of the queueing delay",
+                "avg_delay_us",
             ),
-            ("cake_tin_average_delay_seconds", "Its moving average", "avg_delay_us"),
-            ("cake_tin_base_delay_seconds", "Its moving minimum", "base_delay_us"),
+            (
+                "cake_tin_base_delay_seconds",
+                "Moving minimum of the queueing delay",
+                "base_delay_us",
+            ),
         ] {
             let seconds = tin[key].as_f64().map(|micros| micros / 1e6);
             metrics.gauge(name, help, &tin_labels(), seconds);

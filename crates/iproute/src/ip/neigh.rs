@@ -193,7 +193,7 @@ fn read_manual_state(word: Word<'_>) -> Result<ManualState> {
         State::Permanent => Ok(ManualState::Permanent),
         State::Reachable => Ok(ManualState::Reachable),
         State::Stale => Ok(ManualState::Stale),
-        _ => Err(invalid(word, "permanent, reachable and stale are said by hand", None)),
+        _ => Err(invalid(word, "only permanent, reachable and stale can be set", None)),
     }
 }
 
@@ -442,7 +442,7 @@ mod tests {
             (None, "show rubbish", 5, "any valid prefix is expected"),
             (None, "show nud strange", 9, "nud state is bad"),
             (None, "add 10.0.0.2 dev a lladdr 1:2:3", 26, "Ethernet address"),
-            (None, "add 10.0.0.2 lladdr 2:0:0:0:0:1 dev a nud probe", 42, "by hand"),
+            (None, "add 10.0.0.2 lladdr 2:0:0:0:0:1 dev a nud probe", 42, "can be set"),
             (None, "add 10.0.0.2 dev a lladdr 2:0:0:0:0:1 10.0.0.3", 38, "is a garbage"),
             (None, "add 300.0.0.66 dev a", 4, "any valid address is expected"),
             (Some(true), "add 10.0.0.2 dev a", 4, "inet6 address is expected"),

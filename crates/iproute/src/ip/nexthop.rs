@@ -284,7 +284,7 @@ impl Ip {
             }
         }
         let (Some(id @ 1..), Some(index)) = (id, index) else {
-            return Err(words.unexpected_end("\"id\" and \"index\" must be said").into());
+            return Err(words.unexpected_end("\"id\" and \"index\" are required").into());
         };
         let object = self.fib.objects().get(id).ok_or(FibError::NoSuchEntry)?;
         if object.resilient().is_none() {
@@ -320,7 +320,7 @@ impl Ip {
                 "buckets" | "idle_timer" | "unbalanced_timer" | "unbalanced_time" => {
                     let value = words.value(word)?;
                     let Some(resilient) = &mut said.resilient else {
-                        let what = "only a resilient group has it";
+                        let what = "only resilient groups have it";
                         return Err(invalid(word, what, None).into());
                     };
                     resilient.read(word, value)?;

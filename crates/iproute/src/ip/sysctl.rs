@@ -27,7 +27,7 @@ impl Ip {
                 continue;
             }
             let Some((name, value)) = word.text.split_once('=') else {
-                return Err(word.error("NAME=VALUE is expected".to_owned(), None).into());
+                return Err(word.error("expected NAME=VALUE".to_owned(), None).into());
             };
             self.set_sysctl(word, &name.replace('/', "."), value)?;
         }
@@ -42,18 +42,18 @@ impl Ip {
         match name {
             "net.ipv4.fib_multipath_hash_policy" | "net.ipv6.fib_multipath_hash_policy" => {
                 let policy = Policy::from_number(number()?);
-                let policy = policy.ok_or_else(|| wrong("the policy is 0, 1, 2 or 3"))?;
+                let policy = policy.ok_or_else(|| wrong("the policy must be 0, 1, 2 or 3"))?;
                 settings.hashed_mut(v6).policy = policy;
             }
             "net.ipv4.fib_multipath_hash_fields" | "net.ipv6.fib_multipath_hash_fields" => {
-                let what = "bits 0 to 11 mean something, and one must be set";
+                let what = "only bits 0 to 11 are defined, and at least one must be set";
                 let fields = HashFields::from_number(number()?).map_err(|_| wrong(what))?;
                 settings.hashed_mut(v6).fields = fields;
             }
             "net.ipv4.fib_multipath_hash_seed" => settings.key = HashKey::from_seed(number()?),
             "net.ipv4.fib_multipath_use_neigh" => match number()? {
                 value @ 0..=1 => settings.use_neigh = value != 0,
-                _ => return Err(wrong("it is 0 or 1").into()),
+                _ => return Err(wrong("must be 0 or 1").into()),
             },
             _ => {
                 let on = number()? != 0;

@@ -23,13 +23,13 @@ impl FromStr for Cidr {
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, len) = text
             .split_once('/')
-            .ok_or_else(|| format!("{text}: a prefix length is missing, as in {text}/24"))?;
+            .ok_or_else(|| format!("{text}: the prefix length is missing, as in {text}/24"))?;
         let address: IpAddr =
-            address.parse().map_err(|_| format!("{address} is no IPv4 or IPv6 address"))?;
+            address.parse().map_err(|_| format!("{address} is not an IPv4 or IPv6 address"))?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
         match len.parse() {
             Ok(prefix_len) if prefix_len <= longest => Ok(Self { address, prefix_len }),
-            _ => Err(format!("/{len}: a prefix length from 0 to {longest} is wanted")),
+            _ => Err(format!("/{len}: the prefix length must be 0 to {longest}")),
         }
     }
 }
@@ -94,10 +94,10 @@ impl Settings {
         let Self { address, mtu, kernel, .. } = self;
         let least = if address.is_ipv4() { 576 } else { 1_280 };
         if !(least..=65_535).contains(mtu) {
-            return usage(format!("an MTU of {mtu}: it must be {least} to 65535"));
+            return usage(format!("the MTU must be {least} to 65535, not {mtu}"));
         }
         if address.is_unspecified() || address.is_multicast() {
-            return usage(format!("{address}: the stack needs an address of its own"));
+            return usage(format!("{address}: the stack needs a unicast address"));
         }
         if let Some(kernel) = kernel {
             if kernel.address == *address {

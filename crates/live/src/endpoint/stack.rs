@@ -100,9 +100,8 @@ impl Stack {
         }
         settings.set_up_kernel().map_err(|error| refused(device, &error))?;
         let host = host(settings)?;
-        Self::start(Device::Tun(tun), Pools::new(*mtu), host).map_err(|error| {
-            Fault::Other(format!("{device}: the kernel refuses to wait for it: {error}"))
-        })
+        Self::start(Device::Tun(tun), Pools::new(*mtu), host)
+            .map_err(|error| Fault::Other(format!("{device}: cannot poll it: {error}")))
     }
 
     fn start(device: Device, pools: Pools, host: Host) -> io::Result<Self> {
@@ -190,11 +189,9 @@ impl Stack {
 /// The host of `settings`, with a route to everywhere over its only port.
 fn host(settings: &Settings) -> Result<Host, Fault> {
     let mut host = Host::new();
-    host.set_secret(
-        sys::random().map_err(|error| {
-            Fault::Other(format!("the kernel gives no random numbers: {error}"))
-        })?,
-    );
+    host.set_secret(sys::random().map_err(|error| {
+        Fault::Other(format!("cannot get random numbers from the kernel: {error}"))
+    })?);
     let port = host.add_port(PortConfig {
         mtu: settings.mtu,
         addresses: vec![(settings.address, settings.prefix_len())],
@@ -221,7 +218,7 @@ fn host(settings: &Settings) -> Result<Host, Fault> {
 
 fn sysctl_refused(name: &str, value: &str, error: &SysctlError) -> Fault {
     Fault::Usage(match error {
-        SysctlError::Unknown => format!("{name}: TCP has no such setting"),
+        SysctlError::Unknown => format!("{name}: no such TCP sysctl"),
         SysctlError::Value(why) => format!("{name}={value}: {why}"),
     })
 }
@@ -420,10 +417,10 @@ fn wait_for_device(shared: &Shared, epoll: Epoll, _held: &(OwnedFd, OwnedFd, Uni
 
 fn refused(name: &str, error: &io::Error) -> Fault {
     let hint = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "; this takes root, or CAP_NET_ADMIN",
-        Some(libc::EBUSY) => "; somebody else has it: another name, or end the other program",
+        Some(libc::EPERM | libc::EACCES) => "; this needs root, or CAP_NET_ADMIN",
+        Some(libc::EBUSY) => "; it is in use: choose another name, or end the other program",
         Some(libc::ENOENT) => "; this kernel has no /dev/net/tun (modprobe tun)",
-        Some(libc::EINVAL) => "; is there an interface of this name and of another kind?",
+        Some(libc::EINVAL) => "; is there an interface of this name and another type?",
         Some(libc::ENODEV) => "; names of interfaces have 1 to 15 characters",
         _ => "",
     };

@@ -49,24 +49,22 @@ impl Router {
     pub(super) fn reload(&mut self) -> Result<String, CommandError> {
         let plain = |message: String| CommandError { column: 0, message };
         let file = self.settings.file.clone();
-        let file = file.ok_or_else(|| plain("there is no file to read again".to_owned()))?;
+        let file = file.ok_or_else(|| plain("the router has no file to reload".to_owned()))?;
         let text = std::fs::read_to_string(&file)
             .map_err(|error| plain(format!("{}: {error}", file.display())))?;
         self.load(&text).map_err(|(line, said, wrong)| {
             let column = wrong.column + 1;
             plain(format!("{}:{line}:{column}: {}\n  {said}", file.display(), wrong.message))
         })?;
-        Ok(format!("{} is in force\n", file.display()))
+        Ok(format!("reloaded {}\n", file.display()))
     }
 
     fn sysctl(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
         let words = Words::new(command).skip(1).filter(|word| !word.text.starts_with('-'));
         for word in words {
             let wrong = |message: String| CommandError { column: word.column, message };
-            let (name, value) = word
-                .text
-                .split_once('=')
-                .ok_or_else(|| wrong("NAME=VALUE is expected".to_owned()))?;
+            let (name, value) =
+                word.text.split_once('=').ok_or_else(|| wrong("expected NAME=VALUE".to_owned()))?;
             let name = name.replace('/', ".");
             if is_own_sysctl(&name) {
                 set_sysctl(&mut self.host, now, &name, value).map_err(wrong)?;
@@ -136,11 +134,11 @@ impl Router {
                 Ok(statistics::show_addresses(&links, &self.names, family, statistics, json))
             }
             _ if self.settings.follow_kernel && !shows => {
-                let message = "routes and addresses are the kernel's here: change them by ip(8)";
+                let message = "routes and addresses are the kernel's here: change them with ip(8)";
                 Err(CommandError { column: 0, message: message.to_owned() })
             }
             "link" | "l" if verb == "add" => {
-                let message = "a router has the devices that it was started with".to_owned();
+                let message = "devices cannot be added to a running router".to_owned();
                 Err(CommandError { column: 0, message })
             }
             _ => {

@@ -39,10 +39,11 @@ impl Router {
         };
         let named = |port| (self.names.name(port).to_owned(), number(port));
         let known: Vec<_> = self.names.ports().map(named).collect();
-        let (ip, numbers, skipped) = import::import_onto(&known, &messages)
-            .map_err(|error| Fault::Other(format!("rtnetlink was not understood: {error}")))?;
+        let (ip, numbers, skipped) = import::import_onto(&known, &messages).map_err(|error| {
+            Fault::Other(format!("cannot parse the kernel's rtnetlink answer: {error}"))
+        })?;
         for what in skipped {
-            crate::tell!("note: not taken over: {what}");
+            crate::tell!("note: not imported: {what}");
         }
         for _ in self.host.port_count()..ip.devices.ports().count() {
             // What is not ours never has room.

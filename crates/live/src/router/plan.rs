@@ -64,7 +64,8 @@ impl Plan {
                     }
                 };
                 if !ports.contains(&device) {
-                    let message = format!("no device \"{device}\": there are {}", ports.join(", "));
+                    let message =
+                        format!("no device \"{device}\": devices are {}", ports.join(", "));
                     return Err(CommandError { column: first.column, message });
                 }
                 self.queues.push((device, number, command.trim().to_owned()));
@@ -83,7 +84,7 @@ impl Plan {
                 for word in words.filter(|word| !word.text.starts_with('-')) {
                     let (name, value) = word.text.split_once('=').ok_or_else(|| CommandError {
                         column: word.column,
-                        message: "NAME=VALUE is expected".to_owned(),
+                        message: "expected NAME=VALUE".to_owned(),
                     })?;
                     let name = name.replace('/', ".");
                     if is_own_sysctl(&name) {
@@ -105,12 +106,14 @@ impl Plan {
                 if words.clone().any(|word| word.text == "add")
                     && words.clone().any(|word| ports.iter().any(|port| port == word.text)) => {}
             _ if follow_kernel => {
-                let message = "routes and addresses are the kernel's here: change them by ip(8)";
+                let message = "routes and addresses are the kernel's here: change them with ip(8)";
                 return Err(CommandError { column: first.column, message: message.to_owned() });
             }
             "link" | "l" if words.clone().any(|word| word.text == "add") => {
-                let message =
-                    format!("the router has the devices that it was given: {}", ports.join(", "));
+                let message = format!(
+                    "a configuration cannot add devices; the router's are {}",
+                    ports.join(", ")
+                );
                 return Err(CommandError { column: first.column, message });
             }
             _ => drop(self.ip.run(command).map_err(|error| of_ip(&error))?),

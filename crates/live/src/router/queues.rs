@@ -102,7 +102,7 @@ impl Router {
     fn port(&self, name: &str) -> Result<Port, CommandError> {
         let known = self.ends.iter().find(|attached| attached.end.device.name() == name);
         known.map(|attached| attached.port).ok_or_else(|| {
-            wrong(format!("no device \"{name}\": there are {}", self.device_names().join(", ")))
+            wrong(format!("no device \"{name}\": devices are {}", self.device_names().join(", ")))
         })
     }
 
@@ -140,12 +140,12 @@ fn run(
     if Words::new(command).any(|word| word.text == "filter") {
         let parsed = tc::parse_filter(command)?;
         if matches!(parsed.outcome, FilterAction::Police(_)) {
-            return Err(wrong("policers are not among the filters of a router yet"));
+            return Err(wrong("policers are not supported by a router yet"));
         }
         let done = host.change_qdisc(now, port, |root, _| parsed.apply(root));
         return done
             .then_some(())
-            .ok_or_else(|| wrong("no qdisc above asks this filter for a class"));
+            .ok_or_else(|| wrong("the filter's parent is not a qdisc that uses filters"));
     }
     let parsed = tc::parse_qdisc(command)?;
     let rng = Rng::stream(seed, now.as_nanos() ^ u64::from(port.0));

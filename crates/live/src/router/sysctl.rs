@@ -35,7 +35,7 @@ pub(super) fn set_sysctl(
         return host.set_ip_sysctl(name, value).map_err(|error| format!("{name}: {error:?}"));
     }
     let number: u32 =
-        value.parse().map_err(|_| format!("{name}: \"{value}\" is no number from 0 on"))?;
+        value.parse().map_err(|_| format!("{name}: \"{value}\" is not a number of 0 or more"))?;
     let unknown = || Err(format!("cannot stat \"{name}\""));
     if name.contains(".neigh.") {
         let set = host.change_neighbours(now, |table| table.settings_mut().set(name, number));

@@ -220,7 +220,7 @@ impl Router {
         attached.gone = true;
         let (name, port) = (attached.end.device.name().to_owned(), attached.port);
         attached.end.leave(&self.epoll)?;
-        crate::tell!("note: {name} has gone away; start again when it is back");
+        crate::tell!("note: {name} has gone away; restart once it is back");
         let link = self.host.fib().link(port.0);
         self.set_link(now, port, datapath::fib::LinkState { up: false, ..link });
         if self.ends.iter().all(|attached| attached.gone) {

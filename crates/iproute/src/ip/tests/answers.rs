@@ -153,8 +153,8 @@ fn one_bucket_of_a_resilient_group() {
         ("id 99 index 0", "RTNETLINK answers: No such file or directory"),
         ("id 10 index x", "argument \"x\" is wrong: invalid bucket index value"),
         ("id 10 index 70000", "argument \"70000\" is wrong: invalid bucket index value"),
-        ("id 10", "must be said"),
-        ("index 1", "must be said"),
+        ("id 10", "are required"),
+        ("index 1", "are required"),
     ] {
         let error = ip.run(&format!("nexthop bucket get {question}")).unwrap_err().to_string();
         assert!(error.contains(answer), "{question}: {error}");
