@@ -98,7 +98,7 @@ pub fn text(reports: &[Report]) -> String {
     out.push_str(&table(reports));
     let skips = skip_reasons(reports);
     if !skips.is_empty() {
-        out.push_str("\nskipped, because\n");
+        out.push_str("\nskipped because\n");
         for (because, count) in skips {
             writeln!(out, "  {count:>4}  {because}").expect("a string takes anything");
         }

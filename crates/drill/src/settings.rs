@@ -289,7 +289,7 @@ impl Settings {
 
 fn need(flag: &Flag) -> Result<&str, Fault> {
     flag.value.as_deref().ok_or_else(|| {
-        Fault::new(flag.pos, format!("--{} wants a value", flag.name), "write --flag=value")
+        Fault::new(flag.pos, format!("--{} needs a value", flag.name), "write --flag=value")
     })
 }
 

@@ -52,7 +52,7 @@ impl Tunnel {
         let (mut own, mut remote, mut key, mut sequence) = (None, None, None, false);
         let (mut ttl, mut tos) = (0, Some(0));
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("`{word}` wants a value"));
+            let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
             let wrong = |value: &str| format!("`{word} {value}`");
             match word {
                 "name" => name = Some(value()?.to_owned()),

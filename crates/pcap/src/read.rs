@@ -151,7 +151,10 @@ impl<R: Read> Reader<R> {
         let header: [u8; 20] = self.input.array(0, "the pcap header")?;
         let major = self.u16(&header, 0);
         if major != 2 {
-            return Err(ReadError { offset: 4, what: format!("pcap version {major} is not 2") });
+            return Err(ReadError {
+                offset: 4,
+                what: format!("pcap version {major} is not supported, only 2"),
+            });
         }
         self.interfaces.push(Interface {
             name: None,
@@ -195,7 +198,7 @@ impl<R: Read> Reader<R> {
             _ if magic == ng::BYTE_ORDER.to_le_bytes() => false,
             _ if magic == ng::BYTE_ORDER.to_be_bytes() => true,
             _ => {
-                let what = format!("{magic:02x?} is no pcapng byte-order magic");
+                let what = format!("{magic:02x?} is not a pcapng byte-order magic");
                 return Err(ReadError { offset: at, what });
             }
         };
@@ -207,7 +210,10 @@ impl<R: Read> Reader<R> {
         }
         let major = self.u16(&body, 0);
         if major != 1 {
-            return Err(ReadError { offset: at, what: format!("pcapng version {major} is not 1") });
+            return Err(ReadError {
+                offset: at,
+                what: format!("pcapng version {major} is not supported, only 1"),
+            });
         }
         self.section = self.interfaces.len();
         Ok(())
@@ -390,7 +396,7 @@ impl Clock {
         since_offset
             .ok()
             .and_then(|nanos| u64::try_from(nanos + offset).ok())
-            .ok_or_else(|| format!("time stamp {ticks} is not within 584 years after 1970"))
+            .ok_or_else(|| format!("timestamp {ticks} is not within 584 years after 1970"))
     }
 }
 
@@ -398,9 +404,8 @@ impl Clock {
 fn ticks_per_sec(resolution: u8) -> Result<u128, String> {
     let exponent = u32::from(resolution & 0x7f);
     let base: u128 = if resolution & 0x80 == 0 { 10 } else { 2 };
-    base.checked_pow(exponent).ok_or_else(|| {
-        format!("a time resolution of {base}^-{exponent} seconds is finer than can be")
-    })
+    base.checked_pow(exponent)
+        .ok_or_else(|| format!("a time resolution of {base}^-{exponent} seconds is not supported"))
 }
 
 fn text(bytes: &[u8]) -> String {

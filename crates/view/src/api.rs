@@ -79,7 +79,7 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
             source.run(text("run"))?;
             source.json(&format!("view/{}/rings.json", plain(text("run"))?))
         }
-        _ => Err(Fault::Missing(format!("nothing is called \"{question}\""))),
+        _ => Err(Fault::Missing(format!("unknown request \"{question}\""))),
     }
 }
 
@@ -92,7 +92,7 @@ fn span(query: &Query) -> Result<(i64, i64), Fault> {
         None => Ok(otherwise),
         Some(text) => match text.parse::<f64>() {
             Ok(seconds) if seconds.is_finite() => Ok((seconds * 1e9) as i64),
-            _ => Err(Fault::Missing(format!("\"{name}\" is no time: \"{text}\""))),
+            _ => Err(Fault::Missing(format!("\"{name}\" is not a time: \"{text}\""))),
         },
     };
     Ok((at("from", i64::MIN)?, at("to", i64::MAX)?))
@@ -100,7 +100,7 @@ fn span(query: &Query) -> Result<(i64, i64), Fault> {
 
 fn parse_number(query: &Query, name: &str, otherwise: usize) -> Result<usize, Fault> {
     query.get(name).map_or(Ok(otherwise), |text| {
-        text.parse().map_err(|_| Fault::Missing(format!("\"{name}\" is no number: \"{text}\"")))
+        text.parse().map_err(|_| Fault::Missing(format!("\"{name}\" is not a number: \"{text}\"")))
     })
 }
 

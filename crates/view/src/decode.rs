@@ -202,11 +202,11 @@ fn options(packet: &Packet, capture: &Capture, it: &Segment) -> Option<Header> {
 
 fn flaws(packet: &Packet) -> Vec<&'static str> {
     let known = [
-        (Flaws::IP_HEADER, "the IP header makes no sense"),
+        (Flaws::IP_HEADER, "the IP header is malformed"),
         (Flaws::IP_CHECKSUM, "the checksum of the IPv4 header is wrong"),
         (Flaws::TRANSPORT_CHECKSUM, "the TCP checksum is wrong"),
         (Flaws::LENGTH, "the IP header claims more bytes than there are"),
-        (Flaws::TRANSPORT_HEADER, "the TCP header contradicts itself"),
+        (Flaws::TRANSPORT_HEADER, "the TCP header is inconsistent"),
     ];
     let found = known.into_iter().filter(|(flaw, _)| packet.flaws().contains(*flaw));
     found.map(|(_, text)| text).collect()

@@ -208,9 +208,9 @@ impl Source {
         kept.get(&path, weight, || {
             let open = File::open(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
-            lab::store::read_series_file(open, name)
-                .map(last_shown)
-                .ok_or_else(|| Fault::Broken(format!("{}: no series of ours", path.display())))
+            lab::store::read_series_file(open, name).map(last_shown).ok_or_else(|| {
+                Fault::Broken(format!("{}: not a series written by ackwright", path.display()))
+            })
         })
     }
 
@@ -244,7 +244,7 @@ fn weight(series: &Series) -> usize {
 /// It does.
 pub fn plain(name: &str) -> Result<&str, Fault> {
     let leads = name.contains(['/', '\\', '\0']) || name == ".." || name == "." || name.is_empty();
-    if leads { Err(Fault::Missing(format!("\"{name}\" is no name"))) } else { Ok(name) }
+    if leads { Err(Fault::Missing(format!("\"{name}\" is not a valid name"))) } else { Ok(name) }
 }
 
 const SUMMARY: &str = "summary.json";
@@ -259,8 +259,10 @@ fn summary(root: &Path) -> Result<Json, Fault> {
     let summary: Json = serde_json::from_str(&text).map_err(|error| broken(&error.to_string()))?;
     match summary["schema"].as_u64() {
         Some(1) if summary["points"].is_array() => Ok(summary),
-        Some(other) if other != 1 => Err(broken(&format!("schema {other} is not known, only 1"))),
-        _ => Err(broken("no summary of `ackwright run`")),
+        Some(other) if other != 1 => {
+            Err(broken(&format!("schema {other} is not supported, only 1")))
+        }
+        _ => Err(broken("not a summary written by `ackwright run`")),
     }
 }
 

@@ -241,7 +241,7 @@ fn what_is_no_result_of_ours_is_told() {
     for (text, why) in [
         ("{", "EOF"),
         ("{\"schema\": 2, \"points\": []}", "schema 2 is not known"),
-        ("[1]", "no summary"),
+        ("[1]", "not a summary"),
     ] {
         std::fs::write(place.0.join("summary.json"), text).unwrap();
         assert!(told(&place.0).contains(why), "{text}: {}", told(&place.0));

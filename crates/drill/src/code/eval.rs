@@ -310,7 +310,7 @@ impl Value {
 fn compare(comparison: Comparison, left: &Value, right: &Value) -> Evaluated<bool> {
     use core::cmp::Ordering;
     if let Comparison::In | Comparison::NotIn = comparison {
-        let Value::Tuple(list) = right else { return Err("`in` wants a tuple".to_owned()) };
+        let Value::Tuple(list) = right else { return Err("`in` needs a tuple".to_owned()) };
         let mut found = false;
         for value in list {
             found |= compare(Comparison::Equal, left, value)?;
@@ -355,7 +355,7 @@ fn binary(operator: Operator, left: &Value, right: Value) -> Evaluated<Value> {
         Operator::Subtract => left.checked_sub(right),
         Operator::Multiply => left.checked_mul(right).map(|it| it / MILLION),
         Operator::Divide => left.checked_mul(MILLION).and_then(|it| it.checked_div(right)),
-        _ => return Err("this operator wants whole numbers".to_owned()),
+        _ => return Err("this operator needs whole numbers".to_owned()),
     };
     let wrong = || "division by zero, or a number too large".to_owned();
     result.map(Value::Millionths).ok_or_else(wrong)

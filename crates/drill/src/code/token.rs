@@ -156,7 +156,8 @@ impl Lexer<'_> {
         if let Some(quote @ ('f' | 'F' | 'r' | 'R' | 'b' | 'B' | 'u' | 'U')) = rest.chars().next()
             && matches!(rest.chars().nth(1), Some('"' | '\''))
         {
-            let why = format!("texts with a prefix (`{quote}\"…\"`) of Python are not interpreted");
+            let why =
+                format!("strings with a prefix (`{quote}\"…\"`) of Python are not interpreted");
             return Err(Fault::no_meaning(self.pos, why));
         }
         if first.is_ascii_alphabetic() || first == '_' {

@@ -128,7 +128,7 @@ impl Run<'_> {
                 let header = message_header(header)?;
                 if int(&header.flags)? != 0 {
                     let fix = "put the flags behind the structure";
-                    let what = "sendmsg() does not look at msg_flags";
+                    let what = "sendmsg() ignores msg_flags";
                     return Err(Fault::new(header.flags.pos, what, fix).into());
                 }
                 let address = Address::Inet(self.settings.connect_address());

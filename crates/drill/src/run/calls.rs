@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
                 self.harness.cancel(given_up.id);
             }
             let reason = format!(
-                "{} waits, and the script gives no time at which it returns",
+                "{} blocks, and the script gives no time at which it returns",
                 call_text(spec)
             );
             let details = vec![format!("  write `+0...0.100 {}(…)`, or O_NONBLOCK", spec.name)];
@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
         }
         let waiting = self.pending.as_ref().expect("just seen").spec;
         let reason = format!(
-            "{} while {} of line {} still waits",
+            "{} while {} of line {} is still blocked",
             call_text(spec),
             call_text(waiting),
             waiting.pos.line

@@ -26,7 +26,7 @@ pub(super) fn vector(list: &Expr, count: i64) -> Result<Iov, Fault> {
 /// The pieces of a vector, whose number is said a second time.
 pub(super) fn pieces(list: &[Expr], count: i64, pos: Pos) -> Result<Iov, Fault> {
     if count != list.len() as i64 {
-        let what = format!("{count} pieces are said, {} are there", list.len());
+        let what = format!("{count} elements are announced, {} are given", list.len());
         return Err(Fault::new(pos, what, "make the numbers agree"));
     }
     list.iter()

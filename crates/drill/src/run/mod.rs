@@ -383,7 +383,7 @@ impl<'a> Run<'a> {
             return Err(self.fail(code.pos, "code", reason, Vec::new()));
         };
         if !facts::collect(&mut self.harness.kernel, fd, &mut self.env.facts) {
-            let reason = "TCP_INFO of this socket cannot be had (any more)".to_owned();
+            let reason = "TCP_INFO of this socket is not available (any more)".to_owned();
             return Err(self.fail(code.pos, "code", reason, Vec::new()));
         }
         let printed = self.env.printed.len();

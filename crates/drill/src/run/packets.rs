@@ -35,7 +35,7 @@ impl Run<'_> {
         let spec = self.with_echoes(spec, index)?;
         let conn = &self.conns[index];
         let Some(ends) = conn.ends() else {
-            let reason = "nothing tells yet which connection this packet belongs to";
+            let reason = "no earlier event says which connection this packet belongs to";
             return Err(self.fail(spec.pos, "connection", reason, Vec::new()));
         };
         let packet = inbound(&spec, ends, conn.offsets(syn), self.settings.mss);
@@ -253,7 +253,7 @@ impl Run<'_> {
         if fits {
             return Ok(index);
         }
-        let reason = "the socket at hand is of another protocol than this packet";
+        let reason = "the current socket is of another protocol than this packet";
         Err(self.fail(spec.pos, "protocol", reason, Vec::new()))
     }
 
@@ -316,10 +316,13 @@ impl Run<'_> {
         }
         let until = show::seconds(self.now());
         let reason = if got.is_empty() {
-            format!("no packet came, expected at {}, waited until {until}", show::seconds(due.time))
+            format!(
+                "no packet was sent, expected at {}, waited until {until}",
+                show::seconds(due.time)
+            )
         } else {
             let have: u32 = got.iter().map(|it| it.len).sum();
-            format!("only {have} of {} bytes came by {until}", payload(spec))
+            format!("only {have} of {} bytes were sent by {until}", payload(spec))
         };
         self.fail(spec.pos, if got.is_empty() { "packet" } else { "payload" }, reason, details)
     }

@@ -119,7 +119,7 @@ fn expr_needs(expr: &Expr, words: &[(&str, &'static str)]) -> Option<Fault> {
     }
 }
 
-const ZEROCOPY: &str = "zero-copy is about pages of memory, and payload here is a length";
+const ZEROCOPY: &str = "zero-copy depends on pages of memory, and payload here is only a length";
 const STATS: &str = "statistics in time-stamp messages are not modelled";
 
 const WORDS: [(&str, &str); 7] = [

@@ -92,7 +92,7 @@ impl Shell {
             return self.script(path, args, input, pos, kernel);
         }
         let what = format!("`{path}` is a program of the machine");
-        Err(Fault::new(pos, what, "nothing is run on it; use the words of docs/drill.md"))
+        Err(Fault::new(pos, what, "no programs are run; use the commands of docs/drill.md"))
     }
 
     /// `env`, `timeout` and their like: another command behind options and settings.

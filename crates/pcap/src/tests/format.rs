@@ -157,7 +157,7 @@ fn errors_say_where_and_what() {
         (Bytes::new(false).u32(&[0xa1b2_c3d4]).u16(&[2, 4]).out, "within the pcap header: 4 of 20"),
         (
             Bytes::new(false).u32(&[0xa1b2_c3d4]).u16(&[3, 0]).u32(&[0; 4]).out,
-            "at byte 4 of the capture: pcap version 3 is not 2",
+            "at byte 4 of the capture: pcap version 3 is not supported, only 2",
         ),
         (
             Bytes::new(true).u32(&[0xa1b2_c3d4]).u16(&[2, 4]).u32(&[0; 6]).u32(&[1 << 30, 0]).out,

@@ -290,7 +290,7 @@ impl Bench {
             Ok(())
         })?;
         let said = self.hosts[end].poll(self.now, &mut Packet::default());
-        assert!(matches!(said, Poll::Idle(_)), "who looks changes nothing: {said:?}");
+        assert!(matches!(said, Poll::Idle(_)), "observing changes nothing: {said:?}");
         Ok(readiness)
     }
 

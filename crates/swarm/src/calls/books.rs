@@ -124,6 +124,6 @@ impl Totals {
         if self.datagrams.contains(&(port, bytes)) {
             return Ok(());
         }
-        Err(format!("nobody has sent a datagram of {bytes} bytes from port {port}"))
+        Err(format!("no datagram of {bytes} bytes was sent from port {port}"))
     }
 }

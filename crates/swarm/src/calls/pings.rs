@@ -35,7 +35,7 @@ impl Pings {
             count += 1;
             let told = (answer.sequence.expect("of an echo reply"), answer.body.len);
             if !self.asked.contains(&told) {
-                return Err(format!("an answer {told:?} that nobody has asked for"));
+                return Err(format!("an unsolicited answer {told:?}"));
             }
         }
         Ok(count)

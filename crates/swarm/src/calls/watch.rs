@@ -50,7 +50,7 @@ impl Watch {
         let refused = overflows > core::mem::replace(&mut self.overflows, overflows);
         let is_full = |queue: &AcceptQueue| queue.waiting > queue.backlog;
         if refused && !queues.iter().any(is_full) {
-            return Err(format!("somebody was refused, but no queue is full: {queues:?}"));
+            return Err(format!("a connection was refused, but no queue is full: {queues:?}"));
         }
         match queues.iter().find(|queue| queue.waiting > queue.largest + 1) {
             Some(queue) => Err(format!("too many wait: {queue:?}")),
@@ -71,10 +71,10 @@ impl Watch {
             let Some(before) = self.before.get(key) else { continue };
             let told = self.told.get(socket).copied().unwrap_or(0);
             if ready.read && !before.read && told & (SocketReady::READABLE | end) == 0 {
-                return Err(format!("{fd} can be read, and nobody was told"));
+                return Err(format!("{fd} is readable, but no waiter was notified"));
             }
             if ready.write && !before.write && told & (SocketReady::WRITABLE | end) == 0 {
-                return Err(format!("{fd} can be written, and nobody was told"));
+                return Err(format!("{fd} is writable, but no waiter was notified"));
             }
         }
         self.restart(now);

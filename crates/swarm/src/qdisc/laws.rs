@@ -74,7 +74,7 @@ impl Bench<'_> {
                 self.broken("wake", format!("asked at {:?} to come again at {at:?}", self.now))
             }
             None if waiting.packets > 0 => {
-                self.broken("wake", format!("{waiting:?} and nobody to wake it"))
+                self.broken("wake", format!("{waiting:?} queued and no wake-up set"))
             }
             _ => Ok(()),
         }

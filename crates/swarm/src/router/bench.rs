@@ -331,7 +331,7 @@ impl<'a> Bench<'a> {
         {
             self.fail("forwarding", format!("leaves by {port:?} with a TTL of {ttl}: {text}"));
         } else if !self.claimed.contains(&(port.0, next_hop, mac)) {
-            self.fail("neighbours", format!("{mac:x?} has never said to be {next_hop}: {text}"));
+            self.fail("neighbours", format!("{mac:x?} never advertised {next_hop}: {text}"));
         }
     }
 
@@ -342,7 +342,7 @@ impl<'a> Bench<'a> {
         // Pieces are lost one by one, each of which may be told of.
         if track.errors > 1 && track.len < 1_200 {
             let text = format!("{number}: {track:?}");
-            self.fail("errors", format!("{port:?} tells {mac:x?} again: {text}"));
+            self.fail("errors", format!("{port:?} repeats {mac:x?}: {text}"));
         }
     }
 
