@@ -81,7 +81,7 @@ def test_edits_that_cannot_be_are_named() -> None:
     experiment["links.wan.rate"] = "fast"
     with pytest.raises(ExperimentError, match="links.wan.rate"):
         experiment.run()
-    with pytest.raises(TypeError, match="no value of an experiment"):
+    with pytest.raises(TypeError, match="not a value of an experiment"):
         experiment["duration"] = object()  # type: ignore[assignment]
     with pytest.raises(TypeError):
         experiment["duration"] = None  # type: ignore[assignment]
@@ -100,7 +100,7 @@ def test_sweeps_that_cannot_be_are_refused(steps: object) -> None:
 def test_a_metric_that_nothing_measures_is_named() -> None:
     experiment = Experiment.from_dict(LINE)
     experiment["measure"] = {"table": ["downlaod goodput"]}
-    with pytest.raises(ExperimentError, match="nothing measures"):
+    with pytest.raises(ExperimentError, match="no metric is called"):
         experiment.run()
 
 

@@ -169,13 +169,13 @@ def run_with(**methods: Any) -> ackwright.Results:
 
 @pytest.mark.parametrize("returned", [None, "x", -1, 2**32, 2**200, float("nan"), []])
 def test_a_threshold_that_is_no_number(returned: Any) -> None:
-    with pytest.raises(TypeError, match="on_loss: returned .*, which is no number of segments"):
+    with pytest.raises(TypeError, match="on_loss: returned .*, which is not a number of segments"):
         run_with(on_loss=lambda self, window, ack: returned)
 
 
 @pytest.mark.parametrize("returned", [0, 1, 2**24 + 1, 2**31, 2**32 - 1])
 def test_a_threshold_that_cannot_be(returned: int) -> None:
-    with pytest.raises(ValueError, match="on_loss: a threshold is 2 to 16777216 segments"):
+    with pytest.raises(ValueError, match="on_loss: a threshold must be 2 to 16777216 segments"):
         run_with(on_loss=lambda self, window, ack: returned)
 
 

@@ -50,7 +50,7 @@ impl Collection {
         limits::runs(experiment.points.len() as u64, repetitions)
             .map_err(|problem| PyValueError::new_err(format!("repetitions: {problem}")))?;
         if repetitions == 0 {
-            return Err(PyValueError::new_err("repetitions: there must be at least one"));
+            return Err(PyValueError::new_err("repetitions: must be at least 1"));
         }
         let seed = crate::run::first_seed(experiment, seed, repetitions)?;
         let output = if resume {
@@ -96,7 +96,7 @@ impl Collection {
     /// Takes in a run that has been brought to the folder; false if it is not there, or not whole.
     fn add_run(&self, py: Python<'_>, point: usize, repetition: u32) -> PyResult<bool> {
         let at = self.experiment.points.get(point);
-        let at = at.ok_or_else(|| PyIndexError::new_err("there is no such point"))?;
+        let at = at.ok_or_else(|| PyIndexError::new_err("no such point"))?;
         let (plan, _) = self
             .experiment
             .plan(at, repetition, self.seed)
@@ -151,7 +151,7 @@ pub fn make_run(
 ) -> PyResult<Vec<String>> {
     trouble.clear();
     let point = experiment.points.get(point);
-    let point = point.ok_or_else(|| PyIndexError::new_err("there is no such point"))?;
+    let point = point.ok_or_else(|| PyIndexError::new_err("no such point"))?;
     let stop = AtomicBool::new(false);
     let work = || -> Result<Vec<String>, Error> {
         let output = Output::new(Store::create(&folder)?);

@@ -134,7 +134,9 @@ pub fn read(class: &Bound<'_, PyAny>) -> PyResult<Class> {
 fn returned(method: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     value.extract().map_err(|_| {
         let shown = value.repr().map_or_else(|_| "it".to_owned(), |it| it.to_string());
-        PyTypeError::new_err(format!("{method}: returned {shown}, which is no number of segments"))
+        PyTypeError::new_err(format!(
+            "{method}: returned {shown}, which is not a number of segments"
+        ))
     })
 }
 
@@ -283,8 +285,9 @@ impl CongestionControl for Module {
         let read = |value: Bound<'_, PyAny>| {
             let cwnd = returned("on_undo", &value)?;
             if cwnd < least || cwnd > MOST.max(least) {
-                let text =
-                    format!("on_undo: a window of {least}, as it is now, to {MOST}, not {cwnd}");
+                let text = format!(
+                    "on_undo: the window must be {least}, as it is now, to {MOST}, not {cwnd}"
+                );
                 return Err(PyValueError::new_err(text));
             }
             Ok(cwnd)

@@ -15,7 +15,7 @@ pub(crate) fn threshold(what: &str, segments: u32) -> PyResult<u32> {
         return Ok(segments);
     }
     Err(PyValueError::new_err(format!(
-        "{what}: a threshold is 2 to {MOST} segments, or {INFINITE} for none, not {segments}"
+        "{what}: a threshold must be 2 to {MOST} segments, or {INFINITE} for none, not {segments}"
     )))
 }
 
@@ -52,7 +52,7 @@ impl Window {
     #[setter]
     fn set_cwnd(&mut self, segments: u32) -> PyResult<()> {
         if !(1..=MOST).contains(&segments) {
-            let text = format!("a window of {segments} segments; it has 1 to {MOST}");
+            let text = format!("a window must have 1 to {MOST} segments, not {segments}");
             return Err(PyValueError::new_err(text));
         }
         self.inner.snd_cwnd = segments;

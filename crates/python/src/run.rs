@@ -116,7 +116,7 @@ pub fn run(
     let runs = limits::runs(experiment.points.len() as u64, repetitions)
         .map_err(|problem| PyValueError::new_err(format!("repetitions: {problem}")))?;
     if repetitions == 0 {
-        return Err(PyValueError::new_err("repetitions: there must be at least one"));
+        return Err(PyValueError::new_err("repetitions: must be at least 1"));
     }
     let seed = first_seed(experiment, wanted.seed, repetitions)?;
     let output =

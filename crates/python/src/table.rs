@@ -103,10 +103,13 @@ impl Table {
                 "text" => Values::Text(values.extract()?),
                 "whole" => Values::Whole(values.extract()?),
                 "decimal" => Values::Decimal(values.extract()?),
-                _ => return Err(PyRuntimeError::new_err(format!("no kind of column: {kind}"))),
+                _ => {
+                    return Err(PyRuntimeError::new_err(format!("unknown kind of column: {kind}")));
+                }
             };
             if !table.columns.is_empty() && rows != table.rows() {
-                let text = format!("{name}: {rows} values, where others have {}", table.rows());
+                let text =
+                    format!("{name}: {rows} values, but other columns have {}", table.rows());
                 return Err(PyRuntimeError::new_err(text));
             }
             table.push(&name, values);

@@ -40,8 +40,9 @@ pub fn drill(
 ) -> PyResult<Answer<'_>> {
     let version = |word: &String| {
         let known = "ipv4, ipv6, ipv4-mapped-ipv6";
-        IpVersion::by_name(word)
-            .ok_or_else(|| wrong(format!("ip_version: there is no {word:?}; there are {known}")))
+        IpVersion::by_name(word).ok_or_else(|| {
+            wrong(format!("ip_version: unknown version {word:?}; valid are {known}"))
+        })
     };
     let versions = versions.iter().map(version).collect::<PyResult<Vec<_>>>()?;
     let flags: Vec<_> =
@@ -64,7 +65,7 @@ pub fn drill(
     };
     let reports = py.detach(work)?;
     if reports.is_empty() && !of_text {
-        return Err(wrong("no .pkt file there"));
+        return Err(wrong("no .pkt files found"));
     }
     Ok((values::from_json(py, &report::json(&reports))?, report::text(&reports)))
 }
@@ -86,7 +87,7 @@ pub fn replay(
 ) -> PyResult<Answer<'_>> {
     let prefix = |what: &str, text: Option<String>| -> PyResult<Option<Prefix>> {
         let read = |text: String| {
-            text.parse().map_err(|_| wrong(format!("{what}: {text:?} is no address or prefix")))
+            text.parse().map_err(|_| wrong(format!("{what}: {text:?} is not an address or prefix")))
         };
         text.map(read).transpose()
     };
@@ -94,7 +95,7 @@ pub fn replay(
         rate.map(|text| quantity::rate(&text).map_err(|fault| wrong(format!("rate: {fault}"))));
     let rate = rate.transpose()?;
     if rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
-        return Err(wrong("rate: a line of rate zero sends nothing"));
+        return Err(wrong("rate: a link of rate zero sends nothing"));
     }
     if out.as_deref().is_some_and(|out| lab::store::same_file(out, &capture)) {
         return Err(wrong("out: that is the capture itself"));
@@ -193,7 +194,7 @@ fn read_flows(py: Python<'_>, file: &Path) -> PyResult<what_if::Input> {
         errors::at(py, &name, place, &error.message)
     })?;
     if input.flows.is_empty() {
-        return Err(errors::at(py, &name, None, "there are no flows in it"));
+        return Err(errors::at(py, &name, None, "the file contains no flows"));
     }
     Ok(input)
 }

@@ -117,7 +117,7 @@ fn entries<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Vec<(String, Bound<
 
 fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> {
     if depth > DEPTH_MAX {
-        let message = "values lie too deep in each other, or in themselves";
+        let message = "values are nested too deeply, or contain themselves";
         return Err(ValueFault::new(PyValueError::new_err, message));
     }
     if let Ok(text) = value.cast::<PyString>() {
@@ -165,14 +165,14 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize) -> Result<String, ValueFault> 
     }
     let kind = value.get_type().name()?;
     let message = format!(
-        "a {kind} is no value of an experiment: use text, numbers, booleans, lists and dicts"
+        "a {kind} is not a value of an experiment: use text, numbers, booleans, lists and dicts"
     );
     Err(ValueFault::new(PyTypeError::new_err, message))
 }
 
 fn integer(number: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
     let too_large = |_| {
-        let message = "a whole number of an experiment has 64 bits, with its sign";
+        let message = "an integer of an experiment must fit in 64 bits, signed";
         ValueFault::new(PyOverflowError::new_err, message)
     };
     number.extract::<i64>().map(|number| number.to_string()).map_err(too_large)
@@ -180,7 +180,7 @@ fn integer(number: &Bound<'_, PyAny>) -> Result<String, ValueFault> {
 
 fn decimal(number: f64) -> Result<String, ValueFault> {
     if !number.is_finite() {
-        let message = format!("{number} is no value of an experiment: a number is finite there");
+        let message = format!("{number} is not a value of an experiment: numbers must be finite");
         return Err(ValueFault::new(PyValueError::new_err, message));
     }
     Ok(Toml::Float(number).to_string())

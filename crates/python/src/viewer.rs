@@ -54,9 +54,8 @@ fn wrong(fault: &Fault) -> PyErr {
 #[pyfunction]
 pub fn view(py: Python<'_>, what: PathBuf, port: u16) -> PyResult<Viewer> {
     let source = open(py, &what)?;
-    let server = ::view::serve(source, port).map_err(|error| {
-        PyOSError::new_err(format!("port {port}: {error}; another one may be free"))
-    })?;
+    let server = ::view::serve(source, port)
+        .map_err(|error| PyOSError::new_err(format!("port {port}: {error}; try another port")))?;
     let (url, stop) = (server.url(), Arc::<AtomicBool>::default());
     let until = Arc::clone(&stop);
     let serving = thread::spawn(move || server.run(&until));
