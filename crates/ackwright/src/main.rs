@@ -1,9 +1,9 @@
 //! The command line: reads arguments, calls the laboratory, prints, exits.
 
-// `eprintln!` panics where nobody reads standard error: messages go by `stderr_line!`.
+// `eprintln!` panics if the reader of standard error has gone: messages go by `stderr_line!`.
 #![deny(clippy::print_stderr)]
 
-/// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
+/// A line on standard error, as of `eprintln!`, but without a panic if its reader has gone.
 macro_rules! stderr_line {
     ($($words:tt)*) => {{
         use std::io::Write as _;

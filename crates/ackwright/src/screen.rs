@@ -74,7 +74,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Who has gone does not miss it.
+        // If the terminal has gone, there is nothing to restore.
         let _ = self.terminal.write_str("\x1b[?25h\x1b[?1049l");
         if let Some(before) = &self.before {
             let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, before);
@@ -86,7 +86,7 @@ impl Drop for Screen {
 fn quits_within(longest: Duration) -> bool {
     let input = io::stdin();
     let mut waited = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
-    // Less than a millisecond is one, so that nobody spins.
+    // Less than a millisecond is rounded up to one, so that this does not spin.
     let timeout = PollTimeout::from(longest.as_millis().clamp(1, LOOK.into()) as u8);
     if poll(&mut waited, timeout).unwrap_or(0) == 0 {
         return false;

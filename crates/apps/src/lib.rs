@@ -1,9 +1,9 @@
 //! What runs on hosts. An application is called when it starts, when one of its sockets becomes
 //! ready, when its timer comes up, and when it is stopped; it acts through [`AppCx`].
 //!
-//! An application knows its host's sockets and the time that it is told. Who drives it, in virtual time or
-//! by the clock, calls it with an [`AppCx`] and hears afterwards which sockets it has claimed and when it
-//! wants to be woken.
+//! An application knows only its host's sockets, and the time that its caller passes. The driver, which runs it in
+//! virtual time or by the clock, calls it with an [`AppCx`] and reads from that afterwards which sockets it has claimed
+//! and when it wants to be woken.
 //!
 //! [`wording`] is for what a library user names in files, applications and loss models: things made from words.
 

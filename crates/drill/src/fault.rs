@@ -53,7 +53,7 @@ impl Fault {
     }
 }
 
-/// Characters of what is told: a script's words may be of any length.
+/// Longest quotation of a script in a message: its words may be of any length.
 const TOLD_MAX: usize = 400;
 
 fn shortened(text: String) -> String {

@@ -91,7 +91,7 @@ impl Harness {
         !self.waiting.is_empty()
     }
 
-    /// Whether a call has returned and nobody has taken what it returned.
+    /// Whether a call has returned and its result has not been taken yet.
     pub const fn any_finished(&self) -> bool {
         !self.finished.is_empty()
     }

@@ -21,7 +21,7 @@ pub fn default(name: &str) -> Option<&'static str> {
     AS_BUILT.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// Parameters of CUBIC with the values that it has here: no others can be had.
+/// Module parameters of CUBIC with the fixed values that they have here.
 const CUBIC: [(&str, &str); 7] = [
     ("hystart", "1"),
     ("hystart_detect", "3"),

@@ -162,8 +162,8 @@ fn only_version(name: &str, text: &str) -> Vec<IpVersion> {
     }
 }
 
-/// Runs every file in every variant; `progress` hears of each that is done. Reports come in the
-/// order of files and variants, whatever the number of threads.
+/// Runs every file in every variant; `progress` is called for each that is done. Reports come in
+/// the order of files and variants, whatever the number of threads.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -92,7 +92,7 @@ impl<'a> Acceptor<'a> {
         None
     }
 
-    /// Whoever comes during a test is told that there is one.
+    /// Clients that connect during a test are denied (`ACCESS_DENIED`).
     pub fn refuse_waiting(&mut self) {
         self.newcomers.drain(..).for_each(|newcomer| deny(&newcomer.stream));
         if let Ok(Some(stream)) = self.listener.accept_for(Duration::ZERO) {

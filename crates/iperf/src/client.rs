@@ -178,7 +178,7 @@ fn data_stream(
     Ok(stream)
 }
 
-/// Waits until a connection is there, but no longer than until somebody wants the end.
+/// Waits until the connection is established, or until `stop` is set.
 fn connected(begun: io::Result<TcpStream>, stop: &AtomicBool) -> Result<TcpStream, Error> {
     let told = |error: io::Error| Error(error.to_string());
     let stream = begun.map_err(told)?;
@@ -236,7 +236,7 @@ fn make_cookie() -> [u8; COOKIE] {
     cookie
 }
 
-/// Nothing is told.
+/// Reports nothing.
 impl TestObserver for () {
     fn connected(&mut self, _: &Test) {}
     fn interval(&mut self, _: &Test, _: &Interval) {}

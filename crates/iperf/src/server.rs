@@ -1,4 +1,4 @@
-//! The server: one test at a time; others are told that it is busy.
+//! The server: one test at a time; other clients are denied while it is busy.
 
 use crate::Error;
 use crate::acceptor::{Acceptor, GREETING, deny};

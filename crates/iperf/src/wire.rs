@@ -109,7 +109,7 @@ impl Control {
     /// What the other end says next, if it says anything within `longest`.
     ///
     /// # Errors
-    /// The connection is gone, or it says what nobody knows.
+    /// The connection is gone, or the peer sent an unknown state.
     pub fn receive_state_within(&self, longest: Duration) -> Result<Option<State>, Error> {
         let mut byte = [0];
         match self.stream.read_for(&mut byte, longest)? {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Bytes of a file of commands, routes or flows: as many as nobody writes by hand.
+/// Size limit of a file of commands, routes or flows, far above what is written by hand.
 pub const TEXT_MAX: u64 = 256 << 20;
 
 /// The bytes of a file of at most `most` bytes.

@@ -418,7 +418,7 @@ impl Pending {
 }
 
 impl Drop for Pending {
-    /// Removes what was written. A leftover that cannot be removed harms nobody: its name says
+    /// Removes what was written. A leftover that cannot be removed does no harm: its name says
     /// that it is a part.
     fn drop(&mut self) {
         let aborted = self.sink.take();

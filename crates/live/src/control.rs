@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Tokens of an `Epoll` from here on belong to this module: the listener, then a client each.
 pub const TOKENS: u64 = 16;
 
-/// What is listened at, and who has come.
+/// The listening socket, and the connected clients.
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,
@@ -205,12 +205,14 @@ impl Client {
     }
 }
 
-/// Whether somebody listens at `path`, as far as one may know that.
+/// Whether a process listens on the socket at `path`, as far as can be known without permission to
+/// connect.
 pub fn is_running(path: &Path) -> bool {
     !is_left_over(path)
 }
 
-/// Whether it is the file of a socket at which nobody listens. Other files refuse a connection as well.
+/// Whether it is a stale socket file, on which no process listens. Other files refuse a connection
+/// as well.
 fn is_left_over(path: &Path) -> bool {
     if !fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
         return false;
@@ -219,7 +221,8 @@ fn is_left_over(path: &Path) -> bool {
     matches!(refused, Err(error) if error.kind() == ErrorKind::ConnectionRefused)
 }
 
-/// Sends `command` to whoever listens at `path`; the answer, and whether the command was right.
+/// Sends `command` to the process that listens on `path`; returns whether it succeeded, and the
+/// answer.
 ///
 /// # Errors
 /// Nobody listens there, or it goes away in between.

@@ -49,7 +49,7 @@ pub struct Driver {
     account: Account,
     phase: Phase,
     packets: Vec<Packet>,
-    /// When to see whether an interface that is down has gone away: of that nobody tells.
+    /// When to check whether an interface that is down has been deleted: no event announces that.
     look_at: Instant,
 }
 
@@ -141,7 +141,7 @@ impl Driver {
         Ok(())
     }
 
-    /// From now on this is told what becomes of packets.
+    /// From now on `watch` is notified of the fate of packets.
     pub fn watch(&mut self, watch: Box<dyn Watch>) {
         self.watch = Some(watch);
     }
@@ -311,7 +311,7 @@ impl Driver {
         self.ends[index].device.push(packet);
         self.account.directions[index].sent.add(packet);
         if let Some(capture) = &mut self.capture {
-            // A file that is full is told at the end, when it is written out.
+            // A full disk is reported at the end, when the file is flushed.
             let _ = capture.sent(index, packet, sys::now());
         }
     }

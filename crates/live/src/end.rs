@@ -15,13 +15,13 @@ pub(crate) const BATCHES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct PolledDevice {
     pub device: Device,
-    /// By which the loop is told of it.
+    /// Its registration with the loop's poller.
     token: u64,
-    /// The loop is told when there is room again.
+    /// The poller reports when there is room again.
     awaits_room: bool,
-    /// The loop is told nothing any more.
+    /// The poller no longer watches it.
     left: bool,
-    /// When to try again, because nobody tells.
+    /// When to try again, because no event announces room.
     retry_at: Instant,
 }
 
@@ -79,7 +79,7 @@ impl PolledDevice {
         self.listen(false, epoll)
     }
 
-    /// The device is gone: the loop is told nothing of it any more.
+    /// The device is gone: the poller no longer watches it.
     pub fn leave(&mut self, epoll: &Epoll) -> Result<(), Fault> {
         self.left = true;
         let left = self.device.fd().map(|fd| epoll.remove(fd));

@@ -1,7 +1,7 @@
 //! Many devices at once, through which a world that is turned by the clock lets packets out and in.
 //!
 //! [`drive`](crate::drive) has two devices and a bridge; here are as many as there are ends of links, and
-//! whoever has the world asks what has come and how late it is.
+//! the thread that owns the world asks what has arrived and how late it is.
 
 use crate::account::Lateness;
 use crate::device::{Device, Pools, RING, RejectedFrames};

@@ -169,7 +169,7 @@ impl Worker {
 
     fn work(&self, job: &Job) -> io::Result<()> {
         sys::wake_on_time();
-        // Whoever waits for others is there before they begin.
+        // Servers are started before clients connect to them.
         if !matches!(job, Job::Sink { .. } | Job::DatagramSink { .. }) {
             self.sleep_until(self.span.start);
         }

@@ -24,7 +24,7 @@
 //!
 //! `drive` is one thread, one loop, no locks; `endpoint` has one lock for each stack. docs/live.md has limits and figures.
 
-/// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
+/// A line on standard error, as of `eprintln!`, but without a panic if its reader has gone.
 #[cfg(target_os = "linux")]
 macro_rules! tell {
     ($($words:tt)*) => {{

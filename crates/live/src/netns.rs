@@ -50,7 +50,7 @@ impl Namespace {
             netns::unshare_network()?;
             sys::set_up("lo")?;
             let ping = std::fs::write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
-            // Not every kernel has it, and some lend it to nobody but the first namespace.
+            // Not every kernel has it, and some allow it in the initial namespace only.
             drop(ping);
             File::open("/proc/thread-self/ns/net")
         };

@@ -191,7 +191,7 @@ pub fn largest_mtu(names: &[String]) -> u32 {
     known.map(|facts| facts.mtu).max().unwrap_or(1_500)
 }
 
-/// Makes sure that an interface can be had, and keeps other instances from it.
+/// Checks that an interface can be used, and locks it against other instances.
 pub(crate) fn claim(name: &str) -> Result<(InterfaceInfo, UnixListener), Fault> {
     let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
         Some(libc::ENODEV) => {
@@ -206,7 +206,7 @@ pub(crate) fn claim(name: &str) -> Result<(InterfaceInfo, UnixListener), Fault> 
     if !matches!(facts.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_NONE) {
         return usage("neither Ethernet nor plain IP");
     }
-    // Whoever asks in vain is told by the packet socket.
+    // If this query fails, opening the packet socket reports why.
     if sys::has_master(facts.index).unwrap_or(false) {
         return usage(
             "it belongs to a kernel bridge or bond, which would forward packets past ackwright",

@@ -40,7 +40,7 @@ pub struct ProgramExit {
     pub failed: Option<String>,
 }
 
-/// How often it is looked whether a program has ended.
+/// How often it is checked whether a program has ended.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Starts a program in a namespace at its time, and stops it at its time.

@@ -126,7 +126,8 @@ impl Proxy {
                         let server = TcpStream::connect_timeout(&proxy.to, CONNECT);
                         match proxy.reached(server) {
                             Some(server) => proxy.join(&client, &server, OurSide::Listens),
-                            // Nobody there: the client is told as by the server itself.
+                            // The server refused or is unreachable: reset the client's connection,
+                            // as the server would.
                             None => client.reset(),
                         }
                     });
@@ -251,7 +252,8 @@ fn from_kernel(
     }
 }
 
-/// Both peers are told that this is no ordinary end, and the thread of the other direction wakes.
+/// Resets both connections, as this is not an orderly end, and wakes the thread of the other
+/// direction.
 fn reset_both(ours: &endpoint::TcpStream, kernels: &TcpStream) {
     ours.reset();
     reset(kernels);

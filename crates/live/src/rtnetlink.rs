@@ -84,7 +84,7 @@ pub fn hash_settings() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Whether this is the kernel's hash seed and random, so that nobody knows it.
+/// Whether this is the kernel's hash seed, and random, so that it is unknown to user space.
 pub fn is_random_seed(name: &str, value: &str) -> bool {
     name == "net.ipv4.fib_multipath_hash_seed" && value == "0"
 }

@@ -61,7 +61,7 @@ impl Progress for RunPosition {
     }
 }
 
-/// How often signals are looked for and progress is told.
+/// How often signals are checked and progress is reported.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Does `work` on another thread, without the interpreter's lock; `stop` is set at a signal, and

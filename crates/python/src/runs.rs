@@ -50,7 +50,7 @@ impl Runs {
         self.points.iter().flat_map(|point| point.runs.iter().map(move |run| (point, run)))
     }
 
-    /// Series and flows can be had from memory.
+    /// Series and flows are kept in memory.
     fn require_in_memory(&self) -> PyResult<()> {
         match &self.in_files {
             None => Ok(()),

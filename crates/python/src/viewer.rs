@@ -31,7 +31,7 @@ impl Viewer {
     fn close(&self, py: Python<'_>) {
         self.stop.store(true, Ordering::Relaxed);
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // What went wrong while nobody looked matters no more.
+        // An error of the server no longer matters once it is being stopped.
         let _ = py.detach(|| serving.map(JoinHandle::join));
     }
 }

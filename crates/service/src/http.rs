@@ -95,9 +95,9 @@ impl Listener {
     }
 }
 
-/// Whoever asks.
+/// A client.
 trait Client: Read + Write + Send {
-    /// Whoever waits for it hears that it has ended.
+    /// Shutting it down wakes the thread that reads from it.
     fn leave(&self);
 }
 
@@ -126,7 +126,7 @@ impl Clients {
     fn admit(&self, number: u64, client: Box<dyn Client>) -> bool {
         let mut silent = self.silent.lock().expect("nobody panics with it");
         if self.count.load(Ordering::Relaxed) >= CLIENTS {
-            // Its thread hears of it, and goes.
+            // Its thread notices, and ends.
             let Some((_, oldest)) = silent.pop_first() else { return false };
             oldest.leave();
         }
@@ -135,7 +135,7 @@ impl Clients {
         true
     }
 
-    /// It has asked: nobody else takes its place.
+    /// It has sent its request, so its slot is not given to another client.
     fn mark_served(&self, number: u64) {
         self.silent.lock().expect("nobody panics with it").remove(&number);
     }
@@ -182,7 +182,7 @@ fn answer(
     reply(&mut stream, status, kind, &body, method != "HEAD")
 }
 
-/// Answers; who has asked for the head alone is told how long the rest would be (RFC 9110 section 9.3.2).
+/// Answers; a HEAD request gets the length of the body without it (RFC 9110 section 9.3.2).
 fn reply(
     stream: &mut impl Write,
     status: &str,

@@ -1,4 +1,4 @@
-//! What happens, on standard error: as text, or as JSON for whoever collects it.
+//! Logging to standard error: as text, or as JSON for a log collector.
 
 use crate::config::Log;
 use std::io;
@@ -6,7 +6,7 @@ use tracing_subscriber::fmt;
 
 /// Begins to log; once in a process.
 pub fn begin(log: Log) {
-    // Where nobody reads standard error any more, nobody is told of that there.
+    // If the reader of standard error has gone, there is nowhere to report that.
     let builder = fmt().with_writer(io::stderr).with_target(false).with_ansi(false);
     let builder = builder.log_internal_errors(false);
     let begun = match log {

@@ -94,7 +94,7 @@ pub(crate) struct RemoteEnd {
 /// From here on the number of a node is an index in [`Partition::away`].
 pub(crate) const REMOTE: u32 = 1 << INDEX_BITS;
 
-/// A socket has become ready, and its application is to hear of it.
+/// A socket has become ready, and its application is to be notified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub node: NodeId,

@@ -94,7 +94,7 @@ impl Schedule {
     }
 
     /// The same, with delays that change too. They come once, at their times, however often the rest begins
-    /// again; who gives them out of order, or none at time zero, is told by a panic.
+    /// again; who gives them out of order, or none at time zero, causes a panic.
     #[must_use]
     pub fn with_delays(self, delays: &[(Duration, Duration)]) -> Self {
         assert!(in_order(delays, None), "delays in order of time");
@@ -212,7 +212,7 @@ impl ScheduleCursor {
         }
     }
 
-    /// Whole turns that nobody used need not be counted through.
+    /// Whole unused periods are skipped by arithmetic, not counted one by one.
     fn skip_to(&mut self, start: Instant) {
         let (mut turns, mut nanos) = self.schedule.repetition_at(start);
         if turns > 0 && nanos == 0 {

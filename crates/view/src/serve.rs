@@ -62,7 +62,7 @@ impl BoundServer {
     /// Serves until `stop` is set.
     ///
     /// # Errors
-    /// Threads cannot be had.
+    /// A thread cannot be created.
     pub fn run(self, stop: &AtomicBool) -> io::Result<()> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -102,7 +102,7 @@ fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Lets through who has the token and asks for this host.
+/// Accepts requests with the token that are addressed to this host (against DNS rebinding).
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let port = shared.host.rsplit(':').next().unwrap_or("");

@@ -100,7 +100,7 @@ impl Source {
         };
         let source = Self { path, kind, series: Mutex::default(), captures: Mutex::default() };
         if matches!(source.kind, Kind::Capture) {
-            // Whether it is one is told before a browser opens.
+            // Report a damaged file before a browser opens.
             source.capture("")?;
         }
         Ok(source)

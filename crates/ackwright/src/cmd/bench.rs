@@ -153,7 +153,7 @@ fn usage() -> Usage {
     }
 }
 
-/// When somebody asked first.
+/// When it was first called.
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The kernel's unit of the resident set.

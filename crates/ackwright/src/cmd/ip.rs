@@ -133,7 +133,7 @@ fn depends_on_hash(command: &str) -> bool {
     command.split_whitespace().any(|word| word == "get")
 }
 
-/// A file that is not there is an empty one for whoever wants to add to it.
+/// A missing file counts as empty for commands that add something.
 fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
     let adds = || {
         command

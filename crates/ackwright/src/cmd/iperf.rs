@@ -176,7 +176,7 @@ struct Printer {
 impl Printer {
     fn print(&self, text: &str) {
         if !self.quiet {
-            // Whoever reads the table may have gone; the test goes on to its end.
+            // The reader of the table may have gone; the test goes on to its end.
             let mut out = std::io::stdout().lock();
             let _is_gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }

@@ -66,7 +66,7 @@ pub enum Failure {
     Other(String),
     /// A signal: exit code 130 for Ctrl-C, 143 for SIGTERM.
     Interrupted(String),
-    /// Whoever reads our output has gone: no message, and success, as for any filter.
+    /// The reader of our output has gone (EPIPE): no message, and success, as for any filter.
     ClosedOutput,
 }
 
@@ -172,8 +172,9 @@ pub const PROGRAM: &str =
 /// Directories that this process writes results to; each is locked until it ends.
 static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
 
-/// Makes `directory` and keeps other processes from writing results there as well: files of both would lie
-/// side by side. Where nothing can be locked, as on some network file systems, nobody is kept from it.
+/// Makes `directory` and keeps other processes from writing results there as well: files of both
+/// would lie side by side. Where nothing can be locked, as on some network file systems, nothing
+/// prevents that.
 pub fn lock_directory(directory: &Path) -> Result<(), Failure> {
     refuse_file(directory)?;
     Store::create(directory)?;

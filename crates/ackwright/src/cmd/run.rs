@@ -165,12 +165,12 @@ pub struct Workers {
 /// How nodes are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum GroupingChoice {
-    /// As is worth it
+    /// As far as it pays off
     #[default]
     Adaptive,
     /// Event by event
     One,
-    /// As finely as can be, and on all threads, worth it or not
+    /// As finely as possible, and on all threads, whether it pays off or not
     Finest,
 }
 
@@ -252,7 +252,7 @@ pub fn keep_finished(
     Some(missing)
 }
 
-/// What is seen of a run only while it lasts cannot be had of one that is finished.
+/// What is observed while a run lasts is not available for one that is already finished.
 fn check_resume(args: &Args) -> Result<(), Failure> {
     let seen = [
         ("--ss-at", !args.ss_at.is_empty()),

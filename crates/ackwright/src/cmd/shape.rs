@@ -168,7 +168,7 @@ pub fn run(args: &Args) -> Outcome {
     let account = driver.account();
     let shown =
         if args.json { print_json(&account.json(names)) } else { print(&account.text(names)) };
-    // Why it has ended matters whether or not somebody reads the table.
+    // Report why it ended even if printing the table fails.
     ended?;
     shown?;
     if let Some(file) = args.trace.as_ref().filter(|_| !args.json) {

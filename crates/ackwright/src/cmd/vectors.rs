@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A plain JSON file that merely lies beside vectors: nobody has named it, and it is none.
+/// A plain JSON file that merely lies beside vectors: not named by the user, and not a vector file.
 fn is_unrelated_json(file: &Path, named: &[PathBuf], error: &vectors::Error) -> bool {
     let foreign =
         matches!(error, vectors::Error::UnknownKind | vectors::Error::Format { line: 1, .. });

@@ -42,7 +42,7 @@ pub enum StatementKind {
     Assign(String, Expr),
     /// `print(…)`.
     Print(Vec<Expr>),
-    /// `pass`, or an expression whose value nobody wants.
+    /// `pass`, or an expression whose value is ignored.
     Expression(Expr),
     /// `if`, `elif` and `else` with their blocks.
     If(Vec<(Expr, Block)>, Block),

@@ -23,7 +23,8 @@ pub(super) enum ListExit {
 const MAX_STEPS: u32 = 10_000;
 
 impl Shell {
-    /// Runs pipelines one after the other. What comes in is taken by whoever reads it.
+    /// Runs pipelines one after the other. Standard input is shared: whichever command reads it
+    /// consumes it.
     pub(super) fn list(
         &mut self,
         list: &List,

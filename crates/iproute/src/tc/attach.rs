@@ -83,7 +83,7 @@ impl QdiscCommand {
     }
 
     /// The qdisc that is there takes other settings. What it discards for that, all above it count as
-    /// dropped; of what CAKE has in tins that vanish the kernel tells nobody.
+    /// dropped; packets of CAKE's tins that vanish the kernel does not count anywhere.
     fn change(&self, spec: &Spec, root: &mut Sched, cx: &mut Cx<'_>) {
         let known = cx.dropped.len();
         let place = self.place(root);

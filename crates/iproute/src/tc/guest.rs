@@ -6,7 +6,7 @@ use core::fmt;
 use datapath::qdisc::{Guest, GuestQdisc, Handle};
 use datapath::rng::Rng;
 
-/// What a qdisc is told of the place where it is attached.
+/// What a qdisc needs to know of the place where it is attached.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The device.

@@ -98,7 +98,7 @@ pub(super) fn incast(case: &Bottleneck) -> Blueprint {
 }
 
 /// A three-level fat tree of switches with `k` ports: `k³/4` hosts in `k` pods, each of which sends
-/// to another one and hears from one ("A scalable, commodity data center network architecture",
+/// to another one and receives from one ("A scalable, commodity data center network architecture",
 /// SIGCOMM 2008). Each switch spreads what goes up over all its uplinks.
 pub(super) fn fat_tree(k: u32, stagger: Duration) -> Blueprint {
     let mut net = Blueprint::default();

@@ -27,7 +27,7 @@ pub struct Regions {
 /// What one next hop has, from `from` up to `to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
-    /// `None` has nobody.
+    /// `None`: no next hop has it.
     hop: Option<Hop>,
     from: f64,
     to: f64,
@@ -93,7 +93,7 @@ impl Regions {
         self.changes().iter().map(|part| part.to - part.from).sum::<f64>() / self.whole
     }
 
-    /// What changes hands, with who has it then.
+    /// The parts that change their next hop, with the new one.
     fn changes(&self) -> Vec<Part> {
         let mut changes = Vec::new();
         for old in &self.before {

@@ -9,7 +9,7 @@ use super::Driver;
 use crate::plan::{Plan, Role, Stack};
 use crate::run::build;
 
-/// How often it is looked whether the shell has ended.
+/// How often it is checked whether the shell has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The first address of each node.

@@ -110,7 +110,7 @@ pub fn things<'a>(word: &str, series: &'a [Series]) -> Vec<&'a str> {
 /// Something would be drawn: of a flow, of the time from its beginning to its end.
 fn is_known(kind: &Kind, series: &Series) -> bool {
     let values = series.column(kind.column).map(|column| &column.values);
-    // A column of what nobody can know has no values at all.
+    // A column whose values cannot be known has none at all.
     let values = values.filter(|values| !values.is_empty());
     values.is_some_and(|values| values.range(series.life()).any(|value| value.is_some()))
 }

@@ -112,7 +112,7 @@ pub fn interfaces(node: usize, links: &[(usize, &LinkPlan)]) -> Ip {
         let addresses = link.addresses.unwrap_or_else(|| default_addresses(WireId(index as u32)));
         let (address, len) = addresses[end];
         let line = format!("address add {address}/{len} dev {}", link.name);
-        // Two links with one address are a fault that is told elsewhere.
+        // Two links with one address are reported elsewhere.
         let _ = ip.run(&line);
     }
     // A rule for another interface would wait for ever.
@@ -236,7 +236,7 @@ pub fn check(
     }
 }
 
-/// Runs the lines of all tables about one node, in the order in which it is told them.
+/// Runs the lines of all tables about one node, in the order in which they apply.
 fn check_node(name: &str, tables: &[&Lines<'_>], ip: &mut Ip, faults: &Faults<'_>) {
     let of = |table: &Lines<'_>| (table.whose != name).then_some(name);
     for table in tables {

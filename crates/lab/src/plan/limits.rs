@@ -1,5 +1,5 @@
 //! How large an experiment may be. What a file asks for is reckoned before memory is taken for it,
-//! and what is too much is told with its place and what to do.
+//! and what exceeds them is reported with its place and what to do.
 
 use datapath::units::Duration;
 

@@ -1,4 +1,4 @@
-//! Which metrics a plan will measure, so that a wrong name is told before a run.
+//! Which metrics a plan will measure, so that a wrong name is reported before a run.
 
 use std::collections::BTreeSet;
 

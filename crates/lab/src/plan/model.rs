@@ -150,9 +150,9 @@ pub struct NodePlan {
     pub gro: bool,
     /// How long an interrupt waits for more packets, in µs.
     pub rx_usecs: u32,
-    /// What the node is told in the words of `ip` before it starts, `sysctl` lines first.
+    /// The `ip` commands of the node that apply before it starts, `sysctl` lines first.
     pub ip: Vec<String>,
-    /// What it is told while it runs, in order of time.
+    /// Its commands that apply while it runs, in order of time.
     pub at: Vec<(Duration, String)>,
     /// Which of several links of `[routes]` takes a packet.
     pub mp_algo: RouteAlgorithm,
@@ -437,7 +437,7 @@ impl Default for NodePlan {
 }
 
 impl NodePlan {
-    /// Whether it is told something by the words of `ip`, before it starts or later.
+    /// Whether it has any `ip` commands, before it starts or later.
     pub fn has_lines(&self) -> bool {
         !self.ip.is_empty() || !self.at.is_empty()
     }

@@ -74,7 +74,7 @@ pub const OVER_TIME: [&str; 7] =
 /// What can be drawn as a distribution, with `cdf` behind it.
 pub const DISTRIBUTIONS: [&str; 5] = ["fct", "slowdown", "latency", "queue-delay", "queue-length"];
 
-/// More lines than this nobody tells apart, though they were asked for.
+/// More lines than this cannot be told apart, so no more are drawn even if asked for.
 pub const LINES_MAX: usize = 32;
 
 impl PlotPlan {

@@ -126,7 +126,7 @@ fn check(name: &str, node: &Node) -> Result<SysctlSetting, Problem> {
     };
     Sysctl::default().set(short, &value).map_err(|error| match error {
         SysctlError::Unknown => Problem::Unknown,
-        // It is told of by the name that the file gives it.
+        // An error names it as the file does.
         SysctlError::Value(problem) => match problem.strip_prefix(short) {
             Some(rest) => Problem::Value(format!("{name}{rest}")),
             None => Problem::Value(problem),

@@ -103,7 +103,7 @@ struct Bench {
     sum: Sum,
 }
 
-/// Explains the filters. `on_ack` is told of every pure ACK when its fate is known.
+/// Explains the filters. `on_ack` is called for every pure ACK once its fate is known.
 ///
 /// # Errors
 /// As [`super::replay`]; the qdisc must be a CAKE.

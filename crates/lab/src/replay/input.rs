@@ -50,7 +50,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Hands on all that is in a file, until nobody wants it.
+/// Sends all packets of a file, until the receiver has gone.
 fn read_all(path: &PathBuf, to: &SyncSender<io::Result<Vec<u8>>>) {
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -81,7 +81,7 @@ impl From<store::Error> for Error {
 /// Virtual time at which a capture begins: some clocks take zero for never.
 const EPOCH_NS: u64 = 1_000_000_000;
 
-/// Builds the tree of qdiscs; a wrong word is told with its place in the text.
+/// Builds the tree of qdiscs; a wrong word is reported with its place in the text.
 fn build(texts: &[String], seed: u64) -> Result<Sched, Error> {
     let said = |text: &str, error: &GrammarError| {
         let before = text.get(..error.column).unwrap_or(text).chars().count();

@@ -11,7 +11,7 @@ use super::bins::Bins;
 use super::delays::Delays;
 use super::line::PacketOutcome;
 
-/// Flows that are told apart; the packets of all later ones are counted together.
+/// Number of flows counted separately; the packets of all later ones are counted together.
 pub const MOST_FLOWS: usize = 10_000;
 
 /// What happened to the packets of one flow, or of all.

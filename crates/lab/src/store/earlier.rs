@@ -170,7 +170,7 @@ fn is_part(name: &str) -> bool {
 }
 
 /// A file of a run whose record is listed, though it is not listed itself: another process wrote it,
-/// and the one that lists them has not heard of it.
+/// and the list does not yet contain it.
 fn is_of_listed_run(name: &str, known: &BTreeSet<String>) -> bool {
     let listed = |run: &str| known.contains(&format!("runs/{run}.json"));
     let Some((folder, rest)) = name.split_once('/') else { return false };

@@ -91,8 +91,8 @@ pub(super) fn properties() -> WriterPropertiesBuilder {
         .set_created_by("ackwright".into())
 }
 
-/// How those of a table are written. The least and the largest of texts serve nobody, and finding them takes longer than
-/// writing them.
+/// How those of a table are written. Minimum and maximum of texts are of no use, and finding them
+/// takes longer than writing them.
 fn properties_of(fields: &[Arc<Type>]) -> WriterPropertiesPtr {
     let texts = fields.iter().filter(|it| it.get_physical_type() == PhysicalType::BYTE_ARRAY);
     let names = texts.map(|text| ColumnPath::from(text.name()));

@@ -13,7 +13,7 @@ pub struct Draw {
     path: String,
     range: Range,
     stream: u64,
-    /// Where it is written: what is wrong with a drawn value is told there.
+    /// Where it is written: errors of a drawn value are reported there.
     at: Origin,
 }
 

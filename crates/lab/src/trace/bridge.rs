@@ -70,7 +70,7 @@ impl Watch for BridgeTrace {
 
     fn on_backlog(&mut self, now: Instant, port: Port, backlog: Backlog, root: &Sched) {
         let queue = usize::from(port.0);
-        // That it is empty is told at once: nothing may come for long.
+        // An empty queue is recorded at once: the next packet may be far off.
         if now >= self.look[queue] || backlog.packets == 0 {
             self.look[queue] = now + STEP;
             self.tracks.on_backlog(self.since(now), queue, backlog, root);

@@ -18,7 +18,7 @@ use super::shares::Shares;
 #[derive(Debug, Default)]
 pub struct Story {
     lines: String,
-    /// What was sent at this time: it is told after what made it go.
+    /// What was sent at this time, held back so that it is printed after the event that caused it.
     held: (Instant, Vec<String>),
     packets: bool,
     stands: Option<Probe>,
@@ -45,7 +45,8 @@ impl Story {
         self.shares.bytes() > 0
     }
 
-    /// What is told of a connection that was asked for and has sent no payload; `None`: it was not asked for here.
+    /// The text for a connection that was attempted but sent no payload; `None` if it was not
+    /// attempted here.
     pub fn in_vain(&self, name: &str) -> Option<String> {
         let times = match self.requests {
             0 => return None,
@@ -185,7 +186,7 @@ impl Story {
 /// ECE, CWR and AE: with Accurate ECN a counter of marks, else ECE alone echoes one.
 const ACE: u16 = TcpFlags::ECE.0 * 7;
 
-/// Flags that are told; ACK is told by its number.
+/// Flags that are printed; ACK is implied by the acknowledgement number.
 const FLAGS: [(TcpFlags, &str); 5] = [
     (TcpFlags::SYN, "SYN"),
     (TcpFlags::FIN, "FIN"),

@@ -306,7 +306,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The number of a name; one that is new is told.
+/// The number of a name; a new name is written to the trace first.
 fn intern(names: &mut HashMap<String, u64>, name: &str, new: &mut Vec<Interned>) -> u64 {
     if let Some(&iid) = names.get(name) {
         return iid;

@@ -48,7 +48,7 @@ struct Recorder {
     profile: Profile,
     /// `jiffies` at the recording's time zero.
     jiffies_at_zero: u64,
-    /// Its programs took no time at all; ours are told of what is ready a nanosecond later.
+    /// Its programs took no time at all; ours are notified of readiness a nanosecond later.
     prompt: bool,
     /// Its timers with slack fire at the end of it; else with any interrupt of the machine before that.
     uses_slack: bool,

@@ -53,7 +53,7 @@ pub struct FlushResult {
 pub enum Blocked {
     /// What it has in hand has to leave first; it becomes writable then.
     Full,
-    /// Its own queue is full, and nobody will say when it is not.
+    /// Its own queue is full, and no event will say when there is room.
     Busy,
 }
 
@@ -155,8 +155,9 @@ impl Device {
         }
     }
 
-    /// What the device has to say when whoever waits for it is told of an error. It is asked even where nothing is
-    /// read any more: an error that nobody has heard is told of for ever, and the loop would never sleep.
+    /// The pending error of the device, to be fetched when the poller reports one. It is fetched
+    /// even if nothing is read any more: a pending error is reported again and again, and the loop
+    /// would never sleep.
     ///
     /// # Errors
     /// The device is gone or down.
@@ -169,7 +170,7 @@ impl Device {
         }
     }
 
-    /// When something will come that nobody tells of; `None` if that is not known.
+    /// When a packet will arrive that no event announces; `None` if that is not known.
     pub fn next_arrival(&self) -> Option<Instant> {
         match self {
             Self::File(device) => device.next_arrival(),

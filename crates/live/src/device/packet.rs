@@ -304,7 +304,7 @@ impl PacketSocket {
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
-                        // Of several sockets nobody says which has room again.
+                        // With several sockets no event says which has room again.
                         let blocked =
                             if self.fan.is_some() { Blocked::Busy } else { Blocked::Full };
                         flushed.blocked = Some(blocked);

@@ -233,7 +233,7 @@ impl Tun {
             queue.flush(&mut flushed)?;
         }
         if self.poller.is_some() && flushed.blocked == Some(Blocked::Full) {
-            // Of several queues nobody says which has room again.
+            // With several queues no event says which has room again.
             flushed.blocked = Some(Blocked::Busy);
         }
         Ok(flushed)

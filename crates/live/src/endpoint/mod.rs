@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `settings` | which device, which addresses, what can be wrong with them |
 //! | `stack` | the host, the device and the lock around them |
-//! | `wait` | who waits for which socket |
+//! | `wait` | which threads and wakers wait for which socket |
 //! | `stream`, `listener` | sockets: each call in a form that never waits, one that waits, and one for `async` |
 
 mod listener;

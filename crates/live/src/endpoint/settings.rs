@@ -61,7 +61,7 @@ pub struct Settings {
     /// Our address; the prefix is that of [`kernel`](Self::kernel).
     pub address: IpAddr,
     /// The address that the kernel's end of the device gets. `None`: the device is left without one, and
-    /// down, for somebody else to set up.
+    /// down, for another program to set up.
     pub kernel: Option<Cidr>,
     /// Largest network-layer packet in bytes: 576 (IPv6: 1280) to 65535.
     pub mtu: u32,

@@ -28,7 +28,8 @@ use std::thread::JoinHandle;
 #[derive(Clone, Debug)]
 pub struct Stack {
     pub(super) shared: Arc<Shared>,
-    /// Held by stacks and sockets, not by the thread: it ends when nobody else is left.
+    /// Held by stacks and sockets, not by the thread: the thread ends when the last of them is
+    /// dropped.
     _thread: Arc<LoopThread>,
 }
 
@@ -155,7 +156,7 @@ impl Stack {
     /// Lends the host out, to look at. Other calls of the stack wait meanwhile, and one from within `look` for ever.
     pub fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
         let state = self.shared.lock();
-        // A look changes nothing: the stack goes on, whatever becomes of the one who looks.
+        // Reading changes nothing, so the stack goes on even if the reader panics.
         let seen = catch_unwind(AssertUnwindSafe(|| look(&state.host)));
         drop(state);
         seen.unwrap_or_else(|panic| resume_unwind(panic))
@@ -276,7 +277,7 @@ impl State {
         self.waiters.wait(socket, what, waker);
     }
 
-    /// Whoever waits for `socket` looks again.
+    /// Wakes all that wait for `socket`, to check it again.
     pub fn wake_all_of(&mut self, socket: SocketId) {
         self.waiters.all_of(socket, &mut self.wake);
     }

@@ -108,7 +108,7 @@ impl TcpStream {
     /// Whether the handshake is over.
     ///
     /// # Errors
-    /// The connection was refused, or nobody has answered.
+    /// The connection was refused, or timed out.
     pub fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared().lock();
         state.check()?;
@@ -257,7 +257,8 @@ impl TcpStream {
         })
     }
 
-    /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s. Whoever waits for it is told.
+    /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s. Threads that wait for it
+    /// are woken.
     pub fn reset(&self) {
         self.shared().call(|state, now| {
             if state.check().is_ok() {

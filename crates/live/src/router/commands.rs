@@ -45,7 +45,7 @@ impl Router {
         })
     }
 
-    /// Reads the file again. What is wrong is told as `FILE:LINE:COLUMN`, and all stays as it was.
+    /// Reloads the file. An error is reported as `FILE:LINE:COLUMN`, and the old state stays.
     pub(super) fn reload(&mut self) -> Result<String, CommandError> {
         let plain = |message: String| CommandError { column: 0, message };
         let file = self.settings.file.clone();

@@ -118,7 +118,7 @@ impl Router {
         let kernel = |what: &str, error: &io::Error| {
             Fault::Other(format!("{what}: the kernel refuses: {error}"))
         };
-        // Before the dump: what changes meanwhile is heard of.
+        // Subscribe before the dump, so that no change in between is missed.
         let monitor =
             Monitor::new(settings.follow_kernel).map_err(|error| kernel("rtnetlink", &error))?;
         let mut host = Host::new();

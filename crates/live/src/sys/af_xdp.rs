@@ -74,7 +74,7 @@ impl XdpQueue {
     /// Binds a socket to a queue of the interface with this index, whose frames have `longest` bytes at most.
     ///
     /// # Errors
-    /// `EINVAL` if there is no such queue; `EBUSY` if somebody else has it; `EPERM` without `CAP_NET_RAW`;
+    /// `EINVAL` if there is no such queue; `EBUSY` if another socket has it; `EPERM` without `CAP_NET_RAW`;
     /// `EOPNOTSUPP` if the driver cannot do without copies.
     pub fn open(index: i32, queue: u32, longest: u32, copy: XdpCopy) -> io::Result<Self> {
         let small = longest + XDP_HEADROOM <= 2_048;
@@ -287,7 +287,7 @@ pub fn attach_xdp(index: i32, mode: XdpMode, queues: &[XdpQueue]) -> io::Result<
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`.
 pub fn watch_promiscuously(index: i32) -> io::Result<OwnedFd> {
-    // Of a protocol that nobody speaks (IEEE 802, local experimental 2): nothing is to be received.
+    // Of an unused protocol (IEEE 802, local experimental 2), so that nothing is received.
     const NOBODYS: u16 = 0x88b6;
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes no pointer. Protocol 0: nothing is received before it is bound.

@@ -49,7 +49,7 @@ const VERSION: u32 = 0x2008_0522;
 /// before other threads are started.
 ///
 /// # Errors
-/// Without the right to become somebody else.
+/// Without the right to change its user.
 pub fn drop_privileges(user: Option<(u32, u32)>) -> io::Result<()> {
     // SAFETY: this option takes numbers and no pointer.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;

@@ -46,7 +46,7 @@ pub(super) fn done(result: c_int) -> io::Result<c_int> {
 /// A new descriptor.
 pub(super) fn owned(result: c_int) -> io::Result<OwnedFd> {
     let fd: RawFd = done(result)?;
-    // SAFETY: the kernel has just given this descriptor to us, and nobody else knows of it.
+    // SAFETY: the kernel has just given this descriptor to us, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -65,7 +65,7 @@ pub fn wall_nanos() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Numbers that nobody can guess: `getrandom(2)`.
+/// Unpredictable random numbers: `getrandom(2)`.
 pub fn random() -> io::Result<[u64; 2]> {
     let mut bytes = [0_u8; 16];
     let (to, len) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());

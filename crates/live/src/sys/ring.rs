@@ -150,7 +150,7 @@ impl ReceiveRing {
 impl Drop for ReceiveRing {
     fn drop(&mut self) {
         let memory = self.memory.as_ptr().cast::<c_void>();
-        // SAFETY: the mapping of `open`, of which nobody has a reference any more.
+        // SAFETY: the mapping of `open`, to which there is no reference any more.
         let _ = done(unsafe { libc::munmap(memory, BLOCK * BLOCKS) });
     }
 }

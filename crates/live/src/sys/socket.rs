@@ -16,7 +16,7 @@ const SEND_BUFFER: i32 = 512 << 10;
 /// What a packet socket is to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
-    /// All that arrives, whoever it is for.
+    /// All frames that arrive, whatever their destination.
     All,
     /// Nothing, until the socket [shares](share_out) with others.
     Later,
@@ -172,7 +172,7 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> u64 {
 /// queues, each call opens one more (`IFF_MULTI_QUEUE`).
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if somebody else has it; `EINVAL` if it is there with several queues
+/// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if another process has it; `EINVAL` if it is there with several queues
 /// and this asks for one, or the other way round; `E2BIG`: too many queues.
 pub fn open_tun(name: &str, tap: bool, several: bool) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -222,7 +222,7 @@ pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Resu
     io::Read::read_vectored(&mut file, places)
 }
 
-/// Resets the connection and wakes whoever waits for it (`connect(2)` to no address).
+/// Resets the connection and wakes all threads that wait for it (`connect(2)` to no address).
 ///
 /// # Errors
 /// `EBUSY` from some kernels if a thread waits for it.

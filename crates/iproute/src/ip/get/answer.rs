@@ -13,7 +13,7 @@ const UNREACHABLE: IpError = IpError::Answer("RTNETLINK answers: Network is unre
 /// Every interface has joined it.
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 
-/// Where a packet goes, and what is told besides.
+/// Where a packet goes, and what the answer contains besides.
 pub(super) struct Answer {
     pub(super) kind: RouteType,
     pub(super) port: u16,

@@ -12,7 +12,7 @@ use crate::draw::circle;
 pub enum Matrix {
     /// Each to any other one.
     AllToAll,
-    /// Each to one that is drawn; each hears from one.
+    /// Each sends to one that is drawn, and each receives from one (a random permutation).
     Permutation,
     /// Host i to host i + n.
     Stride(usize),

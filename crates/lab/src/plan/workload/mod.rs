@@ -344,7 +344,7 @@ fn read_matrix(table: &mut Reader<'_, '_>, hosts: usize, racks: &[u32]) -> Optio
     read.map_err(|why| table.faults.add(at, why, None)).ok()
 }
 
-/// Each host has somebody to send to inside its rack, and outside.
+/// Checks that each host has another one to send to inside its rack, and outside.
 fn rack_local(share: u64, racks: &[u32]) -> Result<Matrix, String> {
     let mut sizes = BTreeMap::new();
     for rack in racks {
@@ -462,7 +462,8 @@ impl WorkloadPlan {
         if let Matrix::Incast(senders) = self.matrix { senders } else { 1 }
     }
 
-    /// The share of the flows that the host sends which sends most. In an incast nobody answers itself.
+    /// The share of the flows that the host sends which sends most. In an incast no host answers
+    /// itself.
     fn busiest_share(&self) -> f64 {
         let hosts = self.hosts.len();
         if let Matrix::Incast(_) = self.matrix {

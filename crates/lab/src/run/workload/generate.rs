@@ -268,7 +268,7 @@ mod tests {
         assert!(error.contains("makes more than 2200000 flows by 0"), "{error}");
     }
 
-    /// In an incast with clients the load is that of their links, and nobody else asks.
+    /// In an incast with clients the load is that of their links, and no other host asks.
     #[test]
     fn the_load_of_an_incast_is_that_of_its_clients() {
         let plan = plan(
