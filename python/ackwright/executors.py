@@ -248,7 +248,7 @@ def named(executor: str | Executor) -> Executor:
             raise TypeError(f"executor: {', '.join(_BY_NAME)}, or an object that has run(), not {executor!r}")
         return executor
     if executor not in _BY_NAME:
-        raise ValueError(f"there is no executor {executor!r}; there are {', '.join(_BY_NAME)}")
+        raise ValueError(f"no executor is called {executor!r}; valid are {', '.join(_BY_NAME)}")
     return _BY_NAME[executor]()
 
 

@@ -202,21 +202,21 @@ class Experiment:
         """
         folder = None if out is None else fsdecode(out)
         if folder == "":
-            raise ValueError('out: "" names no folder; the one that one is in is "."')
+            raise ValueError('out: "" is not a directory; use "." for the current one')
         _check_number("seed", seed, 0, 2**63 - 1)
         _check_number("repetitions", repetitions, 1, 100_000)
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise TypeError(f"progress: True, False or a function, not {progress!r}")
         how = None if executor is None else executors.named(executor)
         if resume and out is None:
-            raise ValueError("resume: name the folder by out=")
+            raise ValueError("resume: needs out=, the directory to resume from")
         if view and (out is None or how is not None):
             raise ValueError("view: needs out=, without executor")
         if not (0 <= jobs <= 1024 and 0 <= threads <= 64):
-            raise ValueError("jobs are 0 to 1024, threads 0 to 64")
+            raise ValueError("jobs must be 0 to 1024, and threads 0 to 64")
         if how is not None:
             if folder is None:
-                raise ValueError("executor: name the storage that its workers share by out=")
+                raise ValueError("executor: needs out=, the storage that its workers share")
             return executors.run(
                 self, how, out=folder, seed=seed, repetitions=repetitions, resume=resume,
                 progress=progress,
@@ -244,7 +244,7 @@ class Experiment:
         another source of the class are not gone on with (``resume``).
         """
         if not isinstance(module, type):
-            raise TypeError(f"a congestion control is a class, not {module!r}")
+            raise TypeError(f"a congestion control must be a class, not {module!r}")
         self._register(name, module, version_of(module))
 
     def _register(self, name: str, module: type[CongestionControl], version: str) -> None:
@@ -279,7 +279,7 @@ class Experiment:
 def _check_number(name: str, number: int | None, least: int, most: int) -> None:
     """Refuses what is no such number; what is none at all is told by what takes it."""
     if number is not None and not least <= number <= most:
-        raise ValueError(f"{name}: a whole number from {least} to {most}, not {number}")
+        raise ValueError(f"{name}: must be a whole number from {least} to {most}, not {number}")
 
 
 def _again(

@@ -71,7 +71,7 @@ def _distribution(results: Results, what: str, of: str, ax: Any) -> None:
             values.append(row["value"])
             shares.append(row["share"])
     if not lines:
-        raise LookupError(f"nothing that is called {of!r} has a distribution of {what}")
+        raise LookupError(f"{of!r} has no distribution of {what}")
     for name, (values, shares) in lines.items():
         ax.plot(values, shares, label=name)
     units = {"slowdown": "", "queue-length": " [packets]"}
@@ -83,7 +83,7 @@ def _distribution(results: Results, what: str, of: str, ax: Any) -> None:
 def _metric(results: Results, what: str, against: str | None, ax: Any) -> None:
     axis = against or (results.axes[0] if results.axes else None)
     if axis is not None and axis not in results.axes:
-        raise LookupError(f"nothing is swept that is called {axis!r}; there are {results.axes}")
+        raise LookupError(f"no axis is called {axis!r}; axes are {results.axes}")
     rows = [
         row for row in results.summary.rows() if f"{row['scope']} {row['metric']}" == what
     ]
@@ -139,7 +139,7 @@ def _series(results: Results, what: str, of: str, seed: int | None, ax: Any) -> 
         ax.set_ylabel(column.replace("_", " "))
     if not ax.get_lines():
         raise LookupError(
-            f"{what!r} of {of!r} is no metric, distribution or column of a series; "
+            f"{what!r} of {of!r} is not a metric, a distribution or a column of a series; "
             f"columns are {', '.join(known)}"
         )
     ax.set_xlabel("time [s]")

@@ -135,19 +135,19 @@ class Results:
         """
         for axis in point:
             if axis not in self.axes:
-                raise KeyError(f"nothing is swept that is called {axis!r}; there are {self.axes}")
+                raise KeyError(f"no axis is called {axis!r}; axes are {self.axes}")
         wanted = {axis: _label(label) for axis, label in point.items()}
         fits = [run for run in self.runs if wanted.items() <= run.point.items()]
         if not fits:
             for axis, label in wanted.items():
                 labels = list(dict.fromkeys(run.point[axis] for run in self.runs))
                 if label not in labels:
-                    raise KeyError(f"no point has {axis} {label!r}; there are {', '.join(labels)}")
-            raise KeyError(f"no run is of the point {wanted}")
+                    raise KeyError(f"no point has {axis} {label!r}; labels are {', '.join(labels)}")
+            raise KeyError(f"no run belongs to the point {wanted}")
         found = [run.metrics[metric] for run in fits if metric in run.metrics]
         if not found:
             names = sorted({name for run in fits for name in run.metrics})
-            raise KeyError(f"no run has the metric {metric!r}; there are {', '.join(names[:20])}, …")
+            raise KeyError(f"no run has the metric {metric!r}; metrics are {', '.join(names[:20])}, …")
         return found
 
     def value(self, metric: str, **point: object) -> float:
@@ -172,7 +172,7 @@ class Results:
 
     def _in_files(self) -> str:
         if self.folder is None:
-            raise LookupError("the viewer reads files: name a folder for them by run(out=…)")
+            raise LookupError("the viewer reads files: give run() a directory for them by out=")
         return self.folder
 
     def summary_json(self) -> str:
@@ -189,8 +189,8 @@ class Results:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "results do not go to another process: give it a table of theirs (results.metrics), results.runs,"
-            " or the name of the folder of run(out=…)"
+            "results cannot be pickled: pass a table of theirs (results.metrics), results.runs,"
+            " or the directory of run(out=…)"
         )
 
     def __str__(self) -> str:

@@ -69,7 +69,7 @@ def drill(
     words += [("define", f"{name}={value}") for name, value in (define or {}).items()]
     text = script if isinstance(script, str) and "\n" in script else None
     if not 0 <= jobs <= 1024:
-        raise ValueError("jobs are 0 to 1024")
+        raise ValueError("jobs must be 0 to 1024")
     answer, shown = _native.drill([] if text else _paths(script), text, versions, words, jobs)
     return Drilled(**answer, text=shown)
 

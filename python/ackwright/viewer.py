@@ -67,7 +67,7 @@ def view(what: str | PathLike[str], *, port: int = 0, browser: bool | None = Non
     folder = fspath(what)
     os.stat(folder)
     if not 0 <= port <= 65535:
-        raise ValueError(f"port: a number from 0 to 65535, not {port}")
+        raise ValueError(f"port: must be a number from 0 to 65535, not {port}")
     viewer = Viewer(_native.view(folder, port))
     if browser is None:
         browser = any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
@@ -86,7 +86,7 @@ def export(what: str | PathLike[str], file: str | PathLike[str]) -> None:
     folder, page = fspath(what), os.path.abspath(file)
     os.stat(folder)
     if os.path.exists(page) and os.path.samefile(folder, page):
-        raise ValueError(f"{page} would be replaced by its own page; name another file")
+        raise ValueError(f"{page} would be overwritten by its own page; name another file")
     _native.export(folder, page)
 
 

@@ -149,7 +149,7 @@ def test_an_exception_ends_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"on_ack": lambda self, window, ack, acked: setattr(window, "cwnd", 0)}, "a window of 0"),
+        ({"on_ack": lambda self, window, ack, acked: setattr(window, "cwnd", 0)}, "a window must have 1 to"),
         ({"on_loss": lambda self, window, ack: 1}, "a threshold must be 2 to"),
         ({"on_ack": lambda self, window, ack, acked: setattr(window, "pacing_rate", 1)}, "on_sample"),
     ],

@@ -237,7 +237,7 @@ class _FullDisk:
 
 
 def test_what_is_wrong_is_said_first(grid: Experiment, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no executor 'spark'"):
+    with pytest.raises(ValueError, match="no executor is called 'spark'"):
         grid.run(executor="spark", out=tmp_path)
     with pytest.raises(ValueError, match="out="):
         grid.run(executor="process")

@@ -30,9 +30,9 @@ def test_values_by_point(results: ackwright.Results) -> None:
     assert results.runs[0].metrics["ping latency median"] == pytest.approx(fifo, rel=0.5)
     with pytest.raises(KeyError, match="no run has"):
         results.value("ping latncy")
-    with pytest.raises(KeyError, match="nothing is swept"):
+    with pytest.raises(KeyError, match="no axis is called"):
         results.value("ping latency median", que="fq_codel")
-    with pytest.raises(KeyError, match="no point has queue 'true'; there are pfifo limit 100, fq_codel"):
+    with pytest.raises(KeyError, match="no point has queue 'true'; labels are pfifo limit 100, fq_codel"):
         results.value("ping latency median", queue=True)
 
 
