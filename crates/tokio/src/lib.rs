@@ -1,5 +1,5 @@
-//! TCP of our own stack for tokio: [`TcpStream`] is `AsyncRead` and `AsyncWrite`, so that hyper, TLS and
-//! all that is written for tokio's own run over it unchanged.
+//! TCP and UDP of our own stack for tokio: [`TcpStream`] is `AsyncRead` and `AsyncWrite`, so that hyper, TLS and
+//! all that is written for tokio's own run over it unchanged; [`UdpSocket`] has the calls of tokio's own.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,28 +21,33 @@
 //!
 //! No reactor of tokio's is needed: the stack's own thread wakes tasks, in any runtime.
 //!
-//! What can be asked of both, a stream answers as `tokio::net::TcpStream` does (`tests/as_tokio.rs` asks both): every
-//! future may be dropped at any time, and nothing is lost with it; a task that has done much lets others go on
-//! (`tokio::task::coop`); of several tasks that poll one direction the last one is woken. Addresses are told without a
-//! `Result`, as a connection of ours always has them. There is no `peek`, and no `readable` and `writable`.
+//! What can be asked of both, sockets answer as those of `tokio::net` do (`tests/as_tokio.rs` asks both):
+//! every future may be dropped at any time, and nothing is lost with it; a task that has done
+//! much lets others go on (`tokio::task::coop`); of several tasks that poll one direction the last one is woken. A
+//! connection's addresses are told without a `Result`, as it always has them. `readable` and `writable` look at the
+//! socket itself: tokio's may be wrong until a call has said `WouldBlock`, ours are not.
 #![cfg(target_os = "linux")]
 
+mod ready;
 mod split;
 mod turn;
+mod udp;
 
 pub use datapath::tcp::cc::Algorithm;
 pub use live::endpoint::{Cidr, Counters, Settings, Stack};
-pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
+pub use udp::UdpSocket;
 
+use crate::ready::{directions, now, of_interest, wait};
 use crate::turn::StableWaker;
 
 use live::endpoint as blocking;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 
 /// A connection. Dropping it closes it as `close(2)` does: what was written still goes out, and what was
 /// not read resets it.
@@ -128,12 +133,90 @@ impl TcpStream {
         split::split(self)
     }
 
+    /// Two halves for one task, which cost nothing, and end nothing when they are dropped.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        split::lend(self)
+    }
+
+    /// What a read would give, which stays; 0 bytes are the end of the stream.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub async fn peek(&self, memory: &mut [u8]) -> io::Result<usize> {
+        wait(self.cancel_wait(), |cx| self.inner.poll_peek(cx, memory)).await
+    }
+
+    /// The same for who polls by himself.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn poll_peek(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let peek = |cx: &mut Context<'_>| self.inner.poll_peek(cx, buf.initialize_unfilled());
+        let len = ready!(self.reads.poll(cx, peek))?;
+        buf.advance(len);
+        Poll::Ready(Ok(len))
+    }
+
+    /// Waits until there is something of `interest`, and tells what.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        let [reading, writing] = directions(interest);
+        let ready = wait(self.cancel_wait(), |cx| self.inner.poll_ready(cx, reading, writing)).await?;
+        Ok(of_interest(ready, interest))
+    }
+
+    /// Waits until there is something to read, the end or an error among it.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.ready(Interest::READABLE).await.map(drop)
+    }
+
+    /// Waits until there is room to write, or that fails.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    /// The same as [`readable`](Self::readable) for who polls by himself.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.reads.poll(cx, |cx| self.inner.poll_ready(cx, true, false)).map_ok(drop)
+    }
+
+    /// The same as [`writable`](Self::writable) for who polls by himself.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.writes.poll(cx, |cx| self.inner.poll_ready(cx, false, true)).map_ok(drop)
+    }
+
     /// Reads what is there.
     ///
     /// # Errors
     /// `WouldBlock`: nothing is. The connection has failed.
     pub fn try_read(&self, memory: &mut [u8]) -> io::Result<usize> {
-        self.now(|cx| self.inner.poll_read(cx, memory))
+        now(self.cancel_wait(), |cx| self.inner.poll_read(cx, memory))
+    }
+
+    /// Reads what is there into several places, one after the other.
+    ///
+    /// # Errors
+    /// `WouldBlock`: nothing is. The connection has failed.
+    pub fn try_read_vectored(&self, places: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        now(self.cancel_wait(), |cx| self.inner.poll_read_vectored(cx, places))
     }
 
     /// Writes as much as there is room for.
@@ -141,23 +224,32 @@ impl TcpStream {
     /// # Errors
     /// `WouldBlock`: there is none. The connection has failed, or is shut for writing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.now(|cx| self.inner.poll_write(cx, bytes))
+        now(self.cancel_wait(), |cx| self.inner.poll_write(cx, bytes))
     }
 
-    fn now<T>(&self, poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<T>>) -> io::Result<T> {
-        let nobody = Waker::noop();
-        match poll(&mut Context::from_waker(nobody)) {
-            Poll::Ready(done) => done,
-            Poll::Pending => {
-                self.inner.cancel_wait(nobody);
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-        }
+    /// Writes as much of all of these, one after the other, as there is room for.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none. The connection has failed, or is shut for writing.
+    pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        now(self.cancel_wait(), |cx| self.inner.poll_write_vectored(cx, pieces))
+    }
+
+    /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`).
+    ///
+    /// # Errors
+    /// None: tokio's has them.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(self.inner.take_error())
+    }
+
+    fn cancel_wait(&self) -> impl Fn(&Waker) {
+        |waker| self.inner.cancel_wait(waker)
     }
 
     fn poll_read_buf(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = |cx: &mut Context<'_>| self.inner.poll_read(cx, buf.initialize_unfilled());
-        let len = std::task::ready!(self.reads.poll(cx, read))?;
+        let len = ready!(self.reads.poll(cx, read))?;
         buf.advance(len);
         Poll::Ready(Ok(()))
     }
@@ -231,8 +323,7 @@ impl TcpListener {
     /// # Errors
     /// The stack's device has gone away.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let waits = PendingAccept { listener: &self.inner, turn: StableWaker::new() };
-        poll_fn(|cx| waits.turn.poll(cx, |cx| self.poll_accept(cx))).await
+        wait(|waker| self.inner.cancel_wait(waker), |cx| self.poll_accept(cx)).await
     }
 
     /// The same for who polls by himself. Each task whose poll is pending is woken.
@@ -240,7 +331,7 @@ impl TcpListener {
     /// # Errors
     /// The stack's device has gone away.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        let inner = std::task::ready!(self.inner.poll_accept(cx))?;
+        let inner = ready!(self.inner.poll_accept(cx))?;
         let peer = inner.peer_addr();
         Poll::Ready(Ok((inner.into(), peer)))
     }
@@ -248,17 +339,5 @@ impl TcpListener {
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local_addr()
-    }
-}
-
-/// A pending `accept`. There may be many, and many may be dropped before a connection comes.
-struct PendingAccept<'a> {
-    listener: &'a blocking::TcpListener,
-    turn: StableWaker,
-}
-
-impl Drop for PendingAccept<'_> {
-    fn drop(&mut self) {
-        self.listener.cancel_wait(self.turn.waker());
     }
 }

@@ -2,7 +2,11 @@
 //! with both, against the same peer, a socket of the kernel. Takes root; says so where there is none.
 #![cfg(target_os = "linux")]
 
+#[path = "as_tokio/datagrams.rs"]
+mod datagrams;
 mod device;
+#[path = "as_tokio/readiness.rs"]
+mod readiness;
 
 use ackwright_tokio::{Stack, TcpStream};
 use std::fmt::Debug;
@@ -89,6 +93,32 @@ fn told<T: Debug>(done: io::Result<T>) -> String {
 /// What comes of it, or that it waits.
 async fn seen<T: Debug>(done: impl Future<Output = io::Result<T>>) -> String {
     timeout(Duration::from_millis(300), done).await.map_or("waits".to_owned(), told)
+}
+
+/// Both, side by side in one task.
+async fn both<A, B>(one: impl Future<Output = A>, two: impl Future<Output = B>) -> (A, B) {
+    let (mut one, mut two) = (pin!(one), pin!(two));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|cx| {
+        if first.is_none()
+            && let Poll::Ready(done) = one.as_mut().poll(cx)
+        {
+            first = Some(done);
+        }
+        if second.is_none()
+            && let Poll::Ready(done) = two.as_mut().poll(cx)
+        {
+            second = Some(done);
+        }
+        match (first.take(), second.take()) {
+            (Some(first), Some(second)) => Poll::Ready((first, second)),
+            (one, two) => {
+                (first, second) = (one, two);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// What happened in each scene, with its name.

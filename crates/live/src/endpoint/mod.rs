@@ -10,15 +10,20 @@
 //! | `settings` | which device, which addresses, what can be wrong with them |
 //! | `stack` | the host, the device and the lock around them |
 //! | `wait` | which threads and wakers wait for which socket |
-//! | `stream`, `listener` | sockets: each call in a form that never waits, one that waits, and one for `async` |
+//! | `stream`, `listener`, `datagram` | sockets: each call in a form that never waits, one that waits, and one for `async` |
+//! | `ready` | what a socket is ready for |
 
+mod datagram;
 mod listener;
+mod ready;
 mod settings;
 mod stack;
 mod stream;
 mod wait;
 
+pub use datagram::UdpSocket;
 pub use listener::TcpListener;
+pub use ready::Readiness;
 pub use settings::{Cidr, Settings};
 pub use stack::{Counters, Stack};
 pub use stream::TcpStream;

@@ -1,6 +1,7 @@
 //! Connections: like those of `std::net`, over a stack of ours.
 
-use super::stack::{Shared, Stack};
+use super::ready::Readiness;
+use super::stack::{Shared, Stack, State};
 use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::{Host, SocketError, SocketId};
 use datapath::tcp::cc::Algorithm;
@@ -8,11 +9,12 @@ use datapath::tcp::config::TcpConfig;
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State as Tcp;
 use datapath::tcp::{Connection, Cx, SocketError as Failure, TcpRead};
-use std::io::{self, IoSlice};
+use datapath::units::Instant;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 /// A connection. Calls that wait stand beside those that do not (`poll_…`); dropping it closes it as
@@ -129,18 +131,112 @@ impl TcpStream {
     pub fn poll_read(&self, cx: &mut Context<'_>, memory: &mut [u8]) -> Poll<io::Result<usize>> {
         self.shared().call(|state, now| {
             state.check()?;
-            match state.host.tcp_receive(now, self.id, memory).map_err(call_failed)? {
-                TcpRead::Data(len) => Poll::Ready(Ok(len as usize)),
-                TcpRead::Eof => Poll::Ready(Ok(0)),
-                TcpRead::WouldBlock => {
-                    state.wait(self.id, WaitFor::Readable, cx.waker());
-                    Poll::Pending
+            self.read_at(state, now, cx, memory)
+        })
+    }
+
+    /// Reads into several places, one after the other (`readv(2)`); 0 bytes are the end of the stream.
+    ///
+    /// # Errors
+    /// The connection has failed. What was read before is told first.
+    pub fn poll_read_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        places: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.shared().call(|state, now| {
+            state.check()?;
+            let mut places = places.iter_mut().filter(|place| !place.is_empty());
+            // Nothing at all is no read (`sock_read_iter`), and never waits.
+            let Some(first) = places.next() else { return Poll::Ready(Ok(0)) };
+            let mut read = ready!(self.read_at(state, now, cx, first))?;
+            for place in places {
+                let unread = state.host.with_tcp(now, self.id, |tcp, _| tcp.peek(1));
+                if read == 0 || unread != Ok(1) {
+                    break;
                 }
-                TcpRead::Reset => {
-                    let failed = take_error(&mut state.host, self.id);
-                    Poll::Ready(Err(failed.unwrap_or_else(|| errno(libc::ECONNRESET))))
+                match self.read_at(state, now, cx, place) {
+                    Poll::Ready(Ok(len)) => read += len,
+                    Poll::Ready(Err(_)) | Poll::Pending => break,
                 }
             }
+            Poll::Ready(Ok(read))
+        })
+    }
+
+    fn read_at(
+        &self,
+        state: &mut State,
+        now: Instant,
+        cx: &mut Context<'_>,
+        memory: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match state.host.tcp_receive(now, self.id, memory).map_err(call_failed)? {
+            TcpRead::Data(len) => Poll::Ready(Ok(len as usize)),
+            TcpRead::Eof => Poll::Ready(Ok(0)),
+            TcpRead::WouldBlock => {
+                state.wait(self.id, WaitFor::Readable, cx.waker());
+                Poll::Pending
+            }
+            TcpRead::Reset => {
+                let failed = take_error(&mut state.host, self.id);
+                Poll::Ready(Err(failed.unwrap_or_else(|| errno(libc::ECONNRESET))))
+            }
+        }
+    }
+
+    /// What a read would give, which stays (`MSG_PEEK`); 0 bytes are the end of the stream.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn poll_peek(&self, cx: &mut Context<'_>, memory: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.shared().call(|state, now| {
+            state.check()?;
+            let peek = |tcp: &mut Connection, cx: &mut Cx<'_>| {
+                let seen = tcp.peek_into(memory) as u32;
+                // An ACK that is owed may go, as after a read.
+                tcp.peeked(seen, cx);
+                (seen as usize, tcp.peek(1) > 0, tcp.is_open_for_reading())
+            };
+            let peeked = state.host.with_tcp(now, self.id, peek).map_err(call_failed)?;
+            let (seen, is_something, may_come) = peeked;
+            if is_something {
+                return Poll::Ready(Ok(seen));
+            }
+            if let Some(error) = take_error(&mut state.host, self.id) {
+                return Poll::Ready(Err(error));
+            }
+            if may_come {
+                state.wait(self.id, WaitFor::Readable, cx.waker());
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(0))
+        })
+    }
+
+    /// What it is ready for, once that is something of what is asked for: to read, to write.
+    ///
+    /// # Errors
+    /// The stack's device has gone away.
+    pub fn poll_ready(
+        &self,
+        cx: &mut Context<'_>,
+        reading: bool,
+        writing: bool,
+    ) -> Poll<io::Result<Readiness>> {
+        self.shared().call(|state, now| {
+            state.check()?;
+            let ready = state.host.with_tcp(now, self.id, |tcp, _| readiness(tcp));
+            // A connection that is gone can be neither read nor written, and both tell that.
+            let gone = Readiness {
+                readable: true,
+                writable: true,
+                read_closed: true,
+                write_closed: true,
+                error: false,
+            };
+            let ready = ready.unwrap_or(gone);
+            ready.or_wait(state, self.id, cx.waker(), [reading, writing])
         })
     }
 
@@ -214,6 +310,14 @@ impl TcpStream {
     /// The connection has failed.
     pub fn read_for(&self, memory: &mut [u8], longest: Duration) -> io::Result<Option<usize>> {
         wait_for(longest, |cx| self.poll_read(cx, memory)).transpose()
+    }
+
+    /// What a read would give, which stays; waits until there is something.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn peek(&self, memory: &mut [u8]) -> io::Result<usize> {
+        wait(|cx| self.poll_peek(cx, memory))
     }
 
     /// Writes as much of `bytes` as there is room for, and waits until there is some.
@@ -372,6 +476,10 @@ impl io::Read for &TcpStream {
     fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
         TcpStream::read(self, memory)
     }
+
+    fn read_vectored(&mut self, places: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        wait(|cx| self.poll_read_vectored(cx, places))
+    }
 }
 
 impl io::Write for &TcpStream {
@@ -392,6 +500,10 @@ impl io::Read for TcpStream {
     fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
         TcpStream::read(self, memory)
     }
+
+    fn read_vectored(&mut self, places: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        wait(|cx| self.poll_read_vectored(cx, places))
+    }
 }
 
 impl io::Write for TcpStream {
@@ -408,12 +520,32 @@ impl io::Write for TcpStream {
     }
 }
 
+/// `tcp_poll`. During a handshake there is nothing to read, and no room to write.
+fn readiness(tcp: &mut Connection) -> Readiness {
+    let (shut_read, shut_write) = tcp.is_shut();
+    let has_ended = tcp.state() == Tcp::Close || (shut_read && shut_write);
+    let error = tcp.has_error() || tcp.has_notice();
+    let is_there = match tcp.state() {
+        Tcp::SynSent => false,
+        Tcp::SynRecv => tcp.is_passive_fast_open(),
+        _ => true,
+    };
+    let writable = is_there && (shut_write || tcp.poll_writable());
+    Readiness {
+        readable: shut_read || is_there && tcp.is_readable(),
+        writable,
+        read_closed: shut_read || has_ended,
+        write_closed: has_ended || error && writable,
+        error,
+    }
+}
+
 fn is_shut_for_writing(tcp: &Connection) -> bool {
     tcp.state() == Tcp::Close || tcp.is_shut().1
 }
 
 /// An error as the kernel numbers it.
-fn errno(number: i32) -> io::Error {
+pub(super) fn errno(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
@@ -444,7 +576,7 @@ fn io_error(taken: Result<Option<Failure>, SocketError>) -> Option<io::Error> {
     }
 }
 
-fn failed(error: Failure) -> io::Error {
+pub(super) fn failed(error: Failure) -> io::Error {
     errno(match error {
         Failure::Reset => libc::ECONNRESET,
         Failure::Refused => libc::ECONNREFUSED,
