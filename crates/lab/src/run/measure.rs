@@ -141,6 +141,7 @@ pub fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
 /// latencies.
 fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld, transfers: &Transfers) {
     for (group, members) in members_of_groups(plan) {
+        let first = out.len();
         for (metric, all) in [("goodput", &transfers.all), ("early goodput", &transfers.early)] {
             let of_members: Vec<Transfer> = members.iter().filter_map(|&at| all[at]).collect();
             let Some(sum) = Transfer::together(of_members.iter().copied()) else { continue };
@@ -166,6 +167,21 @@ fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &BuiltWorld, transfers: &Tr
             let timeouts: Vec<f64> = senders.iter().map(of_host).collect();
             push(out, group, "timeouts total", "", timeouts.iter().sum());
             statistics(out, group, "timeouts", "", &timeouts);
+        }
+        if matches!(members[..], [only] if plan.flows[only].name == group) {
+            leave_out_repeated(out, first);
+        }
+    }
+}
+
+/// A flow that is alone in the group of its name has told some of it already: it is not told twice.
+fn leave_out_repeated(out: &mut Vec<Metric>, first: usize) {
+    let of_group = out.split_off(first);
+    let of_flows = out.len();
+    for metric in of_group {
+        let is_told = |told: &Metric| told.scope == metric.scope && told.name == metric.name;
+        if !out[..of_flows].iter().any(is_told) {
+            out.push(metric);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::results::{FlowRecord, FlowStatus};
 use datapath::units::Instant;
+use std::collections::BTreeSet;
 
 mod lives;
 
@@ -119,6 +120,26 @@ fn goodput_is_no_more_than_the_line_carries() {
     }
 }
 
+/// A flow that is alone in the group of its name is asked for what a flow has and for what a group has: each once.
+#[test]
+fn no_metric_comes_twice() {
+    let query = "app = \"query\"\nfrom = \"a\"\nto = [\"b\"]\nrequest = 100\nresponse = 30000\n";
+    let bulk = "app = \"bulk\"\nfrom = \"a\"\nto = \"b\"\ngroup = \"u\"\n";
+    let flows = format!("[flows.q]\n{query}group = \"q\"\n[flows.u]\n{bulk}");
+    let points = two_hosts("duration = \"2s\"", &flows);
+    let metrics = &points[0].runs[0].metrics;
+    let names: BTreeSet<_> = metrics.iter().map(|it| (&it.scope, &it.name)).collect();
+    assert_eq!(names.len(), metrics.len());
+    for (scope, metric) in [
+        ("q", "latency median"),
+        ("q", "timeouts total"),
+        ("u", "goodput"),
+        ("u", "throughput mean"),
+    ] {
+        assert_eq!(points[0].values(scope, metric).len(), 1, "{scope} {metric}");
+    }
+}
+
 /// Of a part that is shorter than asked for, there is only so much.
 #[test]
 fn a_part_of_a_run_is_measured_by_its_own_length() {
@@ -142,7 +163,7 @@ fn no_two_flows_want_the_same_port() {
         // On one host there is the one or the other of a flow.
         assert!(client > apps::server_port(last) || client == server, "{number}: {client}");
     }
-    let clients: std::collections::BTreeSet<u16> = (0..=last).map(|it| ports(it)[0]).collect();
+    let clients: BTreeSet<u16> = (0..=last).map(|it| ports(it)[0]).collect();
     assert_eq!(clients.len(), usize::from(last) + 1);
 }
 
@@ -501,7 +522,7 @@ fn an_incast_asks_again_when_all_parts_are_there() {
     let requests = mixed.flows.last().unwrap().request.unwrap() as usize;
     assert!(requests > 100 && mixed.flows.len() == requests * 3, "{requests}");
     assert!(mixed.flows.iter().all(|it| it.status == FlowStatus::Finished));
-    let servers: std::collections::BTreeSet<_> = mixed.flows.iter().map(|it| it.from).collect();
+    let servers: BTreeSet<_> = mixed.flows.iter().map(|it| it.from).collect();
     assert_eq!(servers.len(), 9, "everybody answers somebody");
     assert!(mixed.flows.iter().all(|it| it.start_ns < 300_000_000));
     let fastest = mixed.flows.iter().filter_map(FlowRecord::slowdown).fold(f64::MAX, f64::min);
