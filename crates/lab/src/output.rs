@@ -283,9 +283,9 @@ impl Output {
             for (file, chart) in shares::of_cake(&plan.title, points) {
                 pictures.push(self.chart(file, &chart.into(), &[])?);
             }
-            let usual = crate::report::HEADLINES.map(String::from);
+            let usual = crate::report::headlines(points);
             let table = &plan.measure.table;
-            for metric in if table.is_empty() { usual.as_slice() } else { table } {
+            for metric in if table.is_empty() { &usual } else { table } {
                 pictures.extend(self.swept(plan, metric, None, points, None)?);
             }
         }

@@ -1,7 +1,7 @@
 //! Results as tables of text, before a terminal or a file gives them their lines.
 
 use crate::plan::nearest;
-use crate::results::{MetricSummary, PointResult};
+use crate::results::{Metric, MetricSummary, PointResult};
 use crate::stats::Summary;
 use std::collections::BTreeSet;
 
@@ -16,9 +16,59 @@ pub struct Table {
     pub numeric: Vec<bool>,
 }
 
-/// The metrics shown for every point of a sweep unless the experiment names others.
-pub(crate) const HEADLINES: [&str; 4] =
+/// The metrics of the whole that are shown for every point of a sweep unless the experiment names others.
+const HEADLINES: [&str; 4] =
     ["total goodput", "total rto", "total retransmits", "total latency median"];
+
+/// What is shown besides of what measures it: how long answers and flows take.
+const TIMES: [&str; 4] = ["latency median", "latency 99 %", "fct median", "fct 99 %"];
+
+/// Of so many flows, groups or workloads.
+const TIMES_OF: usize = 2;
+
+/// The metrics shown for every point of a sweep unless the experiment names others. Of more flows, groups and workloads
+/// than there is room for the last ones: groups come behind their flows, and workloads behind all.
+pub(crate) fn headlines(points: &[PointResult]) -> Vec<String> {
+    let mut names = HEADLINES.map(String::from).to_vec();
+    for run in points.iter().flat_map(|point| &point.runs) {
+        let times = times_of(&run.metrics);
+        for metric in times.into_iter().rev() {
+            let name = format!("{} {}", metric.scope, metric.name);
+            if !names.contains(&name) && names.len() < HEADLINES.len() + TIMES_OF * TIMES.len() {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// Those of the last flows, groups and workloads that have any, from behind.
+fn times_of(metrics: &[Metric]) -> Vec<&Metric> {
+    let mut scopes: Vec<&str> = Vec::new();
+    let mut times = Vec::new();
+    for metric in metrics.iter().rev().filter(|metric| TIMES.contains(&metric.name.as_str())) {
+        match metric.scope.as_str() {
+            "total" => continue,
+            known if scopes.contains(&known) => {}
+            _ if scopes.len() == TIMES_OF => break,
+            new => scopes.push(new),
+        }
+        times.push(metric);
+    }
+    times
+}
+
+/// Whether the runs of each point came out the same, to the last number: nothing in the experiment is drawn that
+/// matters, and an interval over its runs says nothing.
+pub fn repeats_itself(points: &[PointResult]) -> bool {
+    let repeats = |point: &PointResult| match point.runs.as_slice() {
+        [first, others @ ..] if !others.is_empty() && !first.metrics.is_empty() => {
+            others.iter().all(|run| run.metrics == first.metrics)
+        }
+        _ => false,
+    };
+    !points.is_empty() && points.iter().all(repeats)
+}
 
 /// How many runs a row is over.
 pub fn runs_of(points: &[PointResult]) -> String {
@@ -98,7 +148,7 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
         let all = || summaries.iter().flatten();
         let unit_of = |name: &str| all().find(|one| key(one) == name).map(|one| one.unit);
         let names: Vec<String> =
-            if wanted.is_empty() { HEADLINES.map(String::from).to_vec() } else { wanted.to_vec() };
+            if wanted.is_empty() { headlines(points) } else { wanted.to_vec() };
         names.into_iter().filter_map(|name| unit_of(&name).map(|unit| (name, unit))).collect()
     };
     let mut head: Vec<String> = axes.iter().map(ToString::to_string).collect();
@@ -172,7 +222,7 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Metric, RunResult};
+    use crate::results::RunResult;
 
     fn point(label: &str, goodputs: &[f64]) -> PointResult {
         let runs = goodputs
@@ -212,6 +262,42 @@ mod tests {
         let once = results(&[], &[point("reno", &[400.0])], &[]);
         assert_eq!(once.head, ["flow or port", "metric", "value", "unit"]);
         assert_eq!(once.rows[0], ["bulk", "goodput", "400", "Mbit/s"]);
+    }
+
+    #[test]
+    fn a_sweep_shows_how_long_answers_and_flows_take() {
+        let mut points = [point("reno", &[400.0]), point("cubic", &[430.0])];
+        for (scope, name) in [
+            ("ask-1", "latency median"),
+            ("ask-2", "latency median"),
+            ("ask", "latency median"),
+            ("ask", "latency 99 %"),
+            ("web", "fct 99 %"),
+            ("web", "fct 99 % to 100 kB"),
+            ("total", "latency median"),
+        ] {
+            let (scope, name) = (scope.into(), name.into());
+            points[1].runs[0].metrics.push(Metric { scope, name, unit: "ms", value: 1.0 });
+        }
+        let table = results(&["cc"], &points, &[]);
+        let head = [
+            "cc",
+            "goodput [Mbit/s]",
+            "latency median [ms]",
+            "ask latency median [ms]",
+            "ask latency 99 % [ms]",
+            "web fct 99 % [ms]",
+        ];
+        assert_eq!(table.head, head);
+        assert_eq!(table.rows[0][2..], ["", "", "", ""]);
+    }
+
+    #[test]
+    fn runs_that_are_all_the_same_are_noticed() {
+        assert!(repeats_itself(&[point("reno", &[4.0, 4.0]), point("cubic", &[5.0, 5.0, 5.0])]));
+        assert!(!repeats_itself(&[point("reno", &[4.0, 4.0]), point("cubic", &[5.0, 5.1])]));
+        assert!(!repeats_itself(&[point("reno", &[4.0])]));
+        assert!(!repeats_itself(&[]));
     }
 
     #[test]

@@ -25,6 +25,13 @@ pub fn print_results(
     let axes = experiment.axis_names();
     print(&table::wrapped(&format!("{}: {}", plan.title, lab::report::runs_of(points))))?;
     print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
+    if lab::report::repeats_itself(points) {
+        crate::tell!(
+            "note: the runs of {} came out the same, whatever their seed: nothing here is drawn (`spread`, [draw], \
+             loss, a workload), so \"± 0\" says nothing about how it would spread",
+            if points.len() > 1 { "each point" } else { "this experiment" }
+        );
+    }
     if missing == 0 {
         for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
             let hint =
