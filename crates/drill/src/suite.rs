@@ -148,6 +148,7 @@ impl Plan {
 /// The variants that a script is for, if not for all: by `--ip_version` in it, else by a name that
 /// ends in `v4` or `v6`, as the suites' own runners have it.
 fn only_version(name: &str, text: &str) -> Vec<IpVersion> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let said = text.lines().find_map(|line| line.trim().strip_prefix("--ip_version="));
     if let Some(word) = said.and_then(|rest| rest.split_whitespace().next()) {
         return IpVersion::by_name(word).into_iter().collect();
@@ -315,5 +316,20 @@ mod tests {
             [(Ipv4, false), (Ipv4MappedIpv6, false)]
         );
         assert_eq!(versions(&plan(&IpVersion::ALL), "a.pkt", "").len(), 3);
+    }
+
+    /// Editors of Windows begin files with it. Anywhere else it is no text of a script.
+    #[test]
+    fn a_byte_order_mark_begins_a_script() {
+        let script = "--mss=1000\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n";
+        assert!(read(&format!("\u{feff}{script}"), Ipv4, &[]).is_ok());
+        let file = File { path: "a.pkt".into(), name: "a.pkt".to_owned(), root: PathBuf::new() };
+        let plan = Plan::default();
+        let v6 = plan.jobs_of(0, &file, "\u{feff}--ip_version=ipv6\n0 x() = 0");
+        assert_eq!(v6[0].version, Ipv6);
+        let wrong = read("\u{feff}0 socket(..., SOCK_STREAM, IPPROTO_TCP) == 3", Ipv4, &[]);
+        assert_eq!(wrong.unwrap_err().pos.to_string(), "1:42");
+        let second = read(&format!("{script}\u{feff}"), Ipv4, &[]);
+        assert_eq!(second.unwrap_err().pos.to_string(), "3:1");
     }
 }

@@ -26,11 +26,17 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// with.
 ///
 /// # Errors
-/// When it cannot be read, is larger, or is no text: then with the line that is none.
+/// When it cannot be read, is larger, or is no text: then with the line that is none. A zero byte is in no text,
+/// but in what else would be read to its end first: images of disks, captures, what a file system lost.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = read(path, TEXT_MAX)?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    if let Some(place) = bytes.iter().position(|&byte| byte == 0) {
+        let line = bytes[..place].split(|&byte| byte == b'\n').count();
+        let message = format!("line {line} has a zero byte: this is no text");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -54,6 +60,15 @@ mod tests {
             std::fs::write(&file, bytes).unwrap();
             assert_eq!(read_text(&file).unwrap(), text);
         }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_zero_byte_is_no_text() {
+        let file = std::env::temp_dir().join(format!("ackwright-zero-{}", std::process::id()));
+        std::fs::write(&file, b"route\nadd\0\n\0").unwrap();
+        let error = read_text(&file).unwrap_err();
+        assert_eq!(error.to_string(), "line 2 has a zero byte: this is no text");
         std::fs::remove_file(&file).unwrap();
     }
 

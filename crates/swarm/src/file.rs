@@ -1,6 +1,7 @@
 //! A case as a file: `kind = "…"`, what it broke as a comment, and the case itself, in TOML.
 
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::case::{Case, Outcome, Violation};
 use crate::{Kind, judge, shrink, with_case};
@@ -21,29 +22,58 @@ pub fn write<C: Case>(case: &C, remarks: &str) -> String {
     text
 }
 
-/// Which kind of case a file holds.
+/// Which kind of case a file holds; an error begins with `LINE:COLUMN: `.
 pub fn kind_of(text: &str) -> Result<Kind, String> {
     #[derive(Deserialize)]
     struct Head {
-        kind: String,
+        kind: Spanned<String>,
     }
-    let head: Head = toml::from_str(text).map_err(|error| error.to_string())?;
-    head.kind.parse()
+    let head: Head = toml::from_str(text).map_err(|error| fault(text, &error))?;
+    let (line, column) = position(text, head.kind.span().start);
+    let kind = head.kind.get_ref().parse();
+    kind.map_err(|message: String| format!("{line}:{column}: {message}"))
 }
 
-/// Reads a case of a kind that is known; an error names line and column.
+/// Reads a case of a kind that is known; an error begins with `LINE:COLUMN: ` where a place is known.
 pub fn read<C: Case>(text: &str) -> Result<C, String> {
-    let page: Page<C> = toml::from_str(text).map_err(|error| error.to_string())?;
+    let page: Page<C> = toml::from_str(text).map_err(|error| fault(text, &error))?;
     Ok(page.case)
 }
 
-/// Judges the case in a file.
+fn fault(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim_end();
+    match error.span() {
+        Some(span) => {
+            let (line, column) = position(text, span.start);
+            format!("{line}:{column}: {message}")
+        }
+        None => message.to_owned(),
+    }
+}
+
+/// Line and column of a byte, both from 1.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+/// Judges the case in a file. A file may have been edited to what no seed draws: a node that is not there, a time in
+/// another century. What carries the case out stumbles over that, not what is judged, and it is no law that was broken.
 pub fn judge(text: &str) -> Result<Result<Outcome, Violation>, String> {
     fn judge<C: Case>(text: &str) -> Result<Result<Outcome, Violation>, String> {
-        Ok(judge::judge(&read::<C>(text)?))
+        match judge::judge(&read::<C>(text)?) {
+            Err(Violation { oracle: "panic", at, what }) if at.starts_with(OWN_SOURCES) => {
+                Err(format!("no seed draws such a case: {what} ({at})"))
+            }
+            judged => Ok(judged),
+        }
     }
     with_case!(kind_of(text)?, judge(text))
 }
+
+/// Where a panic is one of the tester itself.
+const OWN_SOURCES: &str = "crates/swarm/src/";
 
 /// A seed that failed, made simpler with at most `tries` runs, as a file.
 pub fn of_seed(kind: Kind, seed: u64, violation: Violation, tries: u32) -> (String, Violation) {
@@ -53,4 +83,34 @@ pub fn of_seed(kind: Kind, seed: u64, violation: Violation, tries: u32) -> (Stri
         (write(&case, &remarks), violation)
     }
     with_case!(kind, of_seed(seed, violation, tries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world;
+
+    #[test]
+    fn what_is_no_case_is_told_with_its_place() {
+        let faults = [
+            ("kind = \"world\"\n[case]\nseed = \"x\"\n", "3:8: invalid type: string"),
+            ("# é\nkind = \"wrld\"\n", "2:8: no kind of case is called \"wrld\"; there are "),
+            ("kind = \"world\"\n[case\n", "2:6: unclosed table"),
+            ("kind = \"world\"\n[case]\nsede = 1\n", "3:1: unknown field `sede`"),
+        ];
+        for (text, told) in faults {
+            let fault = judge(text).unwrap_err();
+            assert!(fault.starts_with(told), "{fault}");
+        }
+    }
+
+    /// As in a file that somebody has edited: a wire to a node that is not there.
+    #[test]
+    fn what_no_seed_draws_breaks_no_law() {
+        let mut case = world::Case::draw(1);
+        assert!(matches!(judge(&write(&case, "as drawn")), Ok(Ok(_))));
+        case.wires[0].ends[0] = 4_000;
+        let fault = judge(&write(&case, "edited")).unwrap_err();
+        assert!(fault.starts_with("no seed draws such a case: index out of bounds"), "{fault}");
+    }
 }

@@ -136,7 +136,11 @@ pub fn run(args: &Args) -> Outcome {
 const COMMIT: &str = env!("ACKWRIGHT_COMMIT");
 
 fn run_case_file(file: &Path, json: bool) -> Outcome {
-    let cannot = |fault: String| Failure::Usage(format!("{}: {fault}", file.display()));
+    let cannot = |fault: String| {
+        let is_placed = fault.starts_with(|first: char| first.is_ascii_digit());
+        let colon = if is_placed { ":" } else { ": " };
+        Failure::Usage(format!("{}{colon}{fault}", file.display()))
+    };
     let text = read_text(file)?;
     let verdict = swarm::file::judge(&text).map_err(cannot)?;
     let (code, told) = match &verdict {

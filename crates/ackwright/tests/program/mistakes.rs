@@ -299,6 +299,15 @@ fn a_mistake_is_told_with_what_would_be_right() {
     let beyond = ackwright(&["run", &file, "--seed", "9223372036854775807", "--runs", "2"]);
     assert_eq!(beyond.status.code(), Some(2));
     assert!(stderr(&beyond).contains("--seed: 9223372036854775807 with 2"), "{}", stderr(&beyond));
+    let zeros = write(&directory, "zeros.ip", &format!("link add eth0\n{}", "\0".repeat(1 << 20)));
+    let no_text = ackwright(&["ip", "--config", &zeros, "route", "show"]);
+    assert_eq!(no_text.status.code(), Some(2));
+    let told = stderr(&no_text);
+    assert!(told.ends_with("zeros.ip: line 2 has a zero byte: this is no text\n"), "{told}");
+    let case = write(&directory, "case.toml", "kind = \"world\"\n[case]\nseed = \"x\"\n");
+    let no_case = ackwright(&["swarm", "--case", &case]);
+    assert_eq!(no_case.status.code(), Some(2));
+    assert!(stderr(&no_case).contains("case.toml:3:8: invalid type"), "{}", stderr(&no_case));
 }
 
 /// A star of three hosts with a workload.

@@ -32,8 +32,9 @@ pub struct Parser {
 type Parsed<T> = Result<T, Fault>;
 
 impl Parser {
-    /// A parser at the beginning of `text`.
+    /// A parser at the beginning of `text`, behind the byte-order mark that some editors begin a file with.
     pub fn new(text: &str) -> Parsed<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Ok(Self { tokens: tokens(text)?, at: 0, family: Family::V4 })
     }
 
