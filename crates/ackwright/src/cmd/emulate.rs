@@ -42,5 +42,8 @@ pub fn run(args: &Args) -> Outcome {
             "no impairment given, for example `delay 30ms` or `rate 20mbit loss 1%`".into(),
         ));
     }
-    shape::run(&shape::Args::between([&args.a, &args.b], ab, ba, args.json))
+    let mut shape = shape::Args::between([&args.a, &args.b], ab, ba, args.json);
+    // Words that stand without an option are not looked for behind one.
+    shape.typed_at = both.map(|_| "emulate");
+    shape::run(&shape)
 }

@@ -27,7 +27,7 @@ use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
 use super::running::{pointed, stop_pipe};
-use super::{Failure, Outcome, read_text};
+use super::{Failure, Outcome, print, read_text};
 use crate::interrupt;
 
 /// Arguments of `ackwright service`.
@@ -79,6 +79,7 @@ enum Running {
 pub fn run(args: &Args) -> Outcome {
     let config = read(&args.file)?;
     if args.check {
+        print(&format!("{}: valid: {}", args.file.display(), described(&config.tool)))?;
         return Ok(ExitCode::SUCCESS);
     }
     logs::begin(config.log);
@@ -112,6 +113,14 @@ pub fn run(args: &Args) -> Outcome {
     info!(account = %value, "{name} has ended");
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a configuration is for.
+fn described(tool: &Tool) -> String {
+    match tool {
+        Tool::Shape { between: [one, other], .. } => format!("shape between {one} and {other}"),
+        Tool::Route { dev, .. } => format!("route over {}", dev.join(", ")),
+    }
 }
 
 impl Running {

@@ -55,6 +55,9 @@ pub struct Args {
     /// With --dev, the qdisc for traffic that this machine receives
     #[arg(long, value_name = "QDISC", requires = "dev", conflicts_with_all = WITHOUT_DEV)]
     ingress: Option<String>,
+    /// Where the qdiscs were typed, if not behind options of their own.
+    #[arg(skip)]
+    pub typed_at: Option<&'static str>,
     /// Qdisc from A to B: kind and options, in tc syntax
     #[arg(long, value_name = "QDISC")]
     ab: Option<String>,
@@ -247,9 +250,10 @@ fn set_queues(
         ("--egress", &args.egress, Port(0)),
     ] {
         if let Some(words) = words {
+            let place = args.typed_at.unwrap_or(option);
             names
                 .set_root(bridge, now, port, words)
-                .map_err(|wrong| pointed(option, words, &wrong))?;
+                .map_err(|wrong| pointed(place, words, &wrong))?;
         }
     }
     let Some(file) = &args.tc else { return Ok(()) };

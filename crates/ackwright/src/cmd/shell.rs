@@ -13,8 +13,8 @@ use super::{Failure, Outcome};
 #[command(after_help = "\
 Examples:
   ackwright shell experiments/first.toml client
-  ackwright shell experiments/first.toml client -- ping -c 3 10.0.0.6
-  ackwright shell experiments/first.toml client --set bottleneck=5mbit -- curl http://10.0.0.6/
+  ackwright shell experiments/first.toml client -- ping -c 3 10.0.0.1
+  ackwright shell experiments/first.toml client --set links.dsl.rtt=80ms -- ping -c 3 10.0.0.1
 
 Each host is a network namespace of this machine's kernel, connected by the links, queues and routers of the
 experiment; its flows do not run. Needs root or unprivileged user namespaces.")]
@@ -48,4 +48,21 @@ pub fn run(args: &Args) -> Outcome {
     let stop = AtomicBool::new(false);
     let code = lab::live::shell(&plan, &args.node, &command, &stop).map_err(Failure::Usage)?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help's examples set what the file has, and ask the other host.
+    #[test]
+    fn the_examples_are_of_that_experiment() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/first.toml");
+        let settings = ["links.dsl.rtt=80ms".to_owned()];
+        let experiment = Experiment::load(file.as_ref(), &settings).expect("what there is");
+        let plan = &experiment.base;
+        let addresses = lab::live::addresses(plan).expect("hosts of IPv4");
+        let server = plan.nodes.iter().position(|node| node.name == "server").expect("a host");
+        assert_eq!(addresses[server].to_string(), "10.0.0.1");
+    }
 }

@@ -1,5 +1,6 @@
 //! `ackwright top`.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -74,7 +75,12 @@ fn watch(path: &Path, terminal: Term, first: Sample, interval: Duration) -> Outc
             return Ok(ExitCode::SUCCESS);
         }
         before = Some(now);
-        now = sample(path)?;
+        now = match sample(path) {
+            Err(Failure::Other(_)) if UnixStream::connect(path).is_err() => {
+                return Err(Failure::Other(format!("{}: it has ended", path.display())));
+            }
+            sampled => sampled?,
+        };
     }
 }
 
