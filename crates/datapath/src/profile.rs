@@ -180,6 +180,9 @@ pub struct Profile {
     pub autorate_waits: bool,
     /// At ingress each segment of a super-packet counts with its headers (`qdisc_pkt_len_segs_init`, since 6.19).
     pub ingress_counts_headers: bool,
+    /// A port in TIME-WAIT is chosen anew `tcp_tw_reuse_delay` after that began (since 6.13); before, once the second
+    /// was over in which the latest timestamp had come.
+    pub waits_before_reuse: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -245,6 +248,7 @@ impl Profile {
             rounded_roots: true,
             autorate_waits: true,
             ingress_counts_headers: true,
+            waits_before_reuse: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -295,6 +299,7 @@ impl Profile {
             hard_udp_buffers: false,
             multipath_heeds_source: false,
             rounded_roots: false,
+            waits_before_reuse: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

@@ -33,7 +33,7 @@ const CUBIC: [(&str, &str); 7] = [
 ];
 
 /// Settings whose other values would be different, with the values that Linux 7 begins with.
-const AS_BUILT: [(&str, &str); 22] = [
+const AS_BUILT: [(&str, &str); 20] = [
     ("net.core.high_order_alloc_disable", "0"),
     ("net.core.max_skb_frags", "17"),
     ("net.core.rmem_max", "4194304"),
@@ -54,10 +54,8 @@ const AS_BUILT: [(&str, &str); 22] = [
     ("net.ipv4.tcp_fwmark_accept", "0"),
     ("net.ipv4.tcp_l3mdev_accept", "0"),
     ("net.ipv4.tcp_pingpong_thresh", "1"),
-    ("net.ipv4.tcp_tw_reuse_delay", "1000"),
     ("net.ipv4.tcp_workaround_signed_windows", "0"),
     ("net.ipv6.bindv6only", "0"),
-    ("net.ipv6.flowlabel_reflect", "0"),
     ("net.ipv6.flowlabel_consistency", "1"),
 ];
 
@@ -66,7 +64,7 @@ const AT_LEAST: [(&str, u64); 2] =
     [("net.ipv4.tcp_max_orphans", 1_024), ("net.ipv4.tcp_max_tw_buckets", 1_024)];
 
 /// Settings about what is not here: memory of the machine, other hosts, other protocols.
-const ANY: [&str; 26] = [
+const ANY: [&str; 25] = [
     "net.core.default_qdisc",
     "net.core.gro_normal_batch",
     "net.core.tstamp_allow_data",
@@ -92,7 +90,6 @@ const ANY: [&str; 26] = [
     "net.ipv4.tcp_low_latency",
     "net.ipv4.tcp_mem",
     "net.ipv4.tcp_migrate_req",
-    "net.ipv4.tcp_no_ssthresh_metrics_save",
 ];
 
 /// … by what their names begin with.

@@ -368,9 +368,9 @@ impl Kernel {
         self.call_now(Syscall::get(fd, level, name)).ok()
     }
 
-    /// Forgets what was learnt about peers (`ip tcp_metrics flush`).
-    pub fn flush_metrics(&mut self) {
-        self.host.flush_tcp_metrics();
+    /// `ip tcp_metrics …`: what `ip` would print, or why it would fail.
+    pub fn tcp_metrics(&mut self, words: &[&str]) -> Result<String, String> {
+        iproute::tcp_metrics::run(&mut self.host, self.now, words)
     }
 
     /// `ip route …` or `ip rule …`: what `ip` would print, or why it would fail.

@@ -3,5 +3,6 @@
 pub mod ip;
 pub mod ss;
 pub mod tc;
+pub mod tcp_metrics;
 pub mod units;
 pub mod words;

@@ -7,6 +7,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
 use crate::tcp::sysctl::number_within;
 use crate::tcp::{Ends, SocketError};
+use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Ports for those who ask for none (`net.ipv4.ip_local_port_range`), one after the other.
@@ -105,9 +106,10 @@ impl Host {
     ///
     /// # Errors
     /// No route, or one to everybody (`tcp_v4_connect`, `tcp_v6_connect`); or no free port, or there is such a
-    /// connection already.
+    /// connection already, and not in TIME-WAIT, or there without timestamps.
     pub fn tcp_local_for(
         &mut self,
+        now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, SocketError> {
@@ -120,9 +122,9 @@ impl Host {
             local.set_ip(source.ok_or(SocketError::NetUnreachable)?);
         }
         if local.port() == 0 {
-            let free = self.free_tcp_port(local.ip(), remote);
+            let free = self.free_tcp_port(now, local.ip(), remote);
             local.set_port(free.ok_or(SocketError::AddressNotAvailable)?);
-        } else if self.is_connected(Ends { local, remote }) {
+        } else if !self.may_connect(Ends { local, remote }) {
             return Err(SocketError::AddressNotAvailable);
         }
         Ok(local)

@@ -6,6 +6,8 @@ mod calls;
 mod ends;
 mod learnt;
 mod lend;
+mod metrics;
+mod reuse;
 mod sysctl;
 mod table;
 mod wakes;
@@ -230,11 +232,6 @@ impl Host {
             }
             _ => None,
         })
-    }
-
-    /// Forgets what was learnt about peers (`ip tcp_metrics flush`).
-    pub fn flush_tcp_metrics(&mut self) {
-        self.tcp_stack().shared.metrics.clear();
     }
 
     /// `getsockopt(TCP_INFO)`; `None` if it is not an open connection.

@@ -12,7 +12,9 @@ mod bytes;
 mod datagrams;
 mod errors;
 mod features;
+mod peers;
 mod readiness;
+mod time_wait;
 
 /// Two hosts, each with a process, and a wire without delay between them.
 struct Pair {

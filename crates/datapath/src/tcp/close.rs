@@ -95,7 +95,7 @@ impl Connection {
                 self.close_sending(cx);
                 if self.state == State::FinWait2 {
                     if self.start_fin_wait_timer(cx.now) {
-                        self.keep_window_for_time_wait();
+                        self.keep_window_for_time_wait(cx);
                     } else {
                         cx.mib.abort_on_linger += 1;
                         self.send_reset_and_die(cx);

@@ -434,6 +434,7 @@ impl Connection {
                 return false;
             }
             State::LastAck => {
+                self.update_metrics(cx);
                 self.done(cx);
                 return false;
             }
@@ -460,7 +461,7 @@ impl Connection {
             return false;
         }
         if !seg.fin() {
-            self.keep_window_for_time_wait();
+            self.keep_window_for_time_wait(cx);
         }
         true
     }

@@ -213,6 +213,8 @@ counters! {
         abort_on_close = "TcpExtTCPAbortOnClose";
         /// Sockets that ended in TIME-WAIT.
         time_wait = "TcpExtTW";
+        /// Connections that began over one in TIME-WAIT.
+        time_wait_recycled = "TcpExtTWRecycled";
         /// ACKs skipped by the out-of-window rate limit.
         ack_skipped = "TcpExtTCPACKSkippedSeq";
         /// Retransmissions refused by the layer below.

@@ -21,7 +21,7 @@
 //! | [`fastopen`], [`syncookies`], `passive` | data on SYN; SYN-ACKs without state; half-open connections |
 //! | `urgent`, [`md5`], `icmp`, `mtu_probe` | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, `sockopt` | the hash of what is sent; options of a living connection |
-//! | [`shared`], `rare` | what connections share; what few of them need |
+//! | [`shared`], `peer_metrics`, `rare` | what connections share, and leave to those that follow; what few of them need |
 //! | `cx`, `send_state` | what a connection is lent for a call; its send side |
 //! | `check` | the books, recomputed from the queues |
 
@@ -53,6 +53,7 @@ mod open;
 pub mod options;
 mod output;
 mod passive;
+mod peer_metrics;
 mod plb;
 mod predict;
 mod probe;
@@ -92,6 +93,7 @@ pub use open::Endpoints;
 pub use passive::Gate;
 pub use rare::{ConnectError, ErrorQueueEntry, Stamp, StampKind};
 pub use receive::TcpRead;
+pub use time_wait::Inherited;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;
 pub use zerocopy::ZeroCopied;
@@ -155,7 +157,8 @@ pub struct Connection {
     rto: u32,
     /// When probing a closed window began, jiffies (`icsk_probes_tstamp`).
     probes_since: Option<u32>,
-    /// When it was meant to fire, jiffies (`icsk_timeout`).
+    /// When it was meant to fire, jiffies (`icsk_timeout`). In TIME-WAIT, which has no such timer: when that began, ms
+    /// (`tw_entry_stamp`).
     timeout: u64,
     timers: Timers,
     snd: SendState,

@@ -45,6 +45,11 @@ pub struct Endpoints {
     pub ecn: bool,
     /// What else the route says.
     pub route: RouteMetrics,
+    /// A SYN reopens what was in TIME-WAIT (`tcp_tw_isn`).
+    pub reopens: bool,
+    /// The latest timestamp of a connection in TIME-WAIT that this one takes over, and when it came (`ts_recent`,
+    /// `ts_recent_stamp`); zeroes if it takes over none.
+    pub ts_recent: (u32, u32),
 }
 
 impl Connection {
@@ -69,6 +74,7 @@ impl Connection {
         let nonagle = Nonagle::asked(&config);
         let (shut_read, shut_write) = (config.socket.shut_read, config.socket.shut_write);
         let pingpong = if config.socket.delays_acks { u8::MAX } else { 0 };
+        let (ts_recent, ts_recent_stamp) = ends.ts_recent;
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
         window.snd_ssthresh = initial_ssthresh(&config);
@@ -109,7 +115,7 @@ impl Connection {
             rcv: ReceiveState::new(rcvbuf),
             expected: None,
             ack: AckState { ip_id: ends.iss.0 as u16, pingpong, ..AckState::default() },
-            opt: Negotiated { advmss, ..Negotiated::default() },
+            opt: Negotiated { advmss, ts_recent, ts_recent_stamp, ..Negotiated::default() },
             ecn: EcnState::default(),
             queue: SendQueue::default(),
             plb: super::plb::Plb::default(),
@@ -206,8 +212,10 @@ impl Connection {
 
     /// Initial window; one segment if the handshake was lossy (`tcp_init_transfer`, RFC 6298
     /// section 5.7).
-    fn init_metrics(&mut self) {
-        if self.rtt.srtt_us_8.is_none() {
+    fn init_metrics(&mut self, cx: &Cx<'_>) {
+        // A timeout in the handshake tells nothing (`tcp_init_metrics`).
+        self.window.snd_ssthresh = initial_ssthresh(&self.config);
+        if !self.heed_metrics(cx) && self.rtt.srtt_us_8.is_none() {
             // No sample: the SYN was retransmitted and there are no timestamps.
             let fallback = super::timers_fire::TIMEOUT_FALLBACK_MS;
             self.rtt.mdev_us_4 = fallback * 1_000;
@@ -217,8 +225,6 @@ impl Connection {
         }
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
         self.window.snd_cwnd = if handshake_lossy { 1 } else { self.init_cwnd() };
-        // A timeout in the handshake tells nothing (`tcp_init_metrics`).
-        self.window.snd_ssthresh = initial_ssthresh(&self.config);
     }
 }
 

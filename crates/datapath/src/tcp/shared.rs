@@ -5,14 +5,15 @@ use super::Connection;
 use super::Cx;
 use super::fastopen::{Cookie, TryExperimental};
 use super::timer::HZ;
+use crate::units::Instant;
 use core::net::IpAddr;
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Everything that the connections of a host share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// What is known about peers (`ip tcp_metrics`), by our address and theirs.
-    pub metrics: FxHashMap<(IpAddr, IpAddr), Metrics>,
+    pub metrics: BTreeMap<(IpAddr, IpAddr), Metrics>,
     /// Challenge ACKs of this second.
     pub challenges: ChallengeLimit,
     /// Where Fast Open was seen to break.
@@ -30,6 +31,18 @@ pub struct Metrics {
     pub try_experimental: TryExperimental,
     /// SYNs with data that were lost in a row.
     pub syn_losses: u16,
+    /// RTT, µs times 8; 0, as of all below: not known (`TCP_METRIC_RTT`).
+    pub rtt_us_8: u32,
+    /// Its variation, µs times 4 (`TCP_METRIC_RTTVAR`).
+    pub rttvar_us_4: u32,
+    /// Threshold that slow start ends at, segments (`TCP_METRIC_SSTHRESH`).
+    pub ssthresh: u32,
+    /// Window, segments; nothing begins with it (`TCP_METRIC_CWND`).
+    pub cwnd: u32,
+    /// Reordering degree, segments (`TCP_METRIC_REORDERING`).
+    pub reordering: u32,
+    /// When a connection last left something of these (`tcpm_stamp`).
+    pub updated: Instant,
 }
 
 /// `tcp_challenge_ack_limit`: so many in a second (RFC 5961 section 7).
@@ -102,8 +115,9 @@ impl Shared {
     }
 
     /// What is known about the peer of a connection, to change.
-    pub(super) fn metrics_of_mut(&mut self, tcp: &Connection) -> &mut Metrics {
-        self.metrics.entry((tcp.local.ip, tcp.remote.ip)).or_default()
+    pub(super) fn metrics_of_mut(&mut self, tcp: &Connection, now: Instant) -> &mut Metrics {
+        let fresh = || Metrics { updated: now, ..Metrics::default() };
+        self.metrics.entry((tcp.local.ip, tcp.remote.ip)).or_insert_with(fresh)
     }
 }
 

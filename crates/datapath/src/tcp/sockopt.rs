@@ -232,6 +232,8 @@ impl TcpInfo {
             local: nowhere,
             remote: nowhere,
             mtu: 0,
+            reopens: false,
+            ts_recent: (0, 0),
             iss: Seq(0),
             ecn: false,
             route: RouteMetrics::default(),

@@ -8,18 +8,31 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
 use crate::units::Instant;
+use core::net::IpAddr;
+
+/// What a connection takes over of one in TIME-WAIT between the same ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Inherited {
+    /// Its initial sequence number, beyond all that the old one sent.
+    pub iss: Seq,
+    /// The latest timestamp that came, which the SYN echoes.
+    pub ts_recent: u32,
+    /// When that was (`ts_recent_stamp`); 0: never.
+    pub ts_recent_stamp: u32,
+}
 
 impl Connection {
     /// Both ends are closed: wait for stragglers (`tcp_time_wait`).
     pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
         cx.mib.time_wait += 1;
-        self.keep_window_for_time_wait();
+        self.keep_window_for_time_wait(cx);
         self.state = State::TimeWait;
         for timer in [Timer::Transmit, Timer::DelayedAck, Timer::CompressedAck, Timer::Pacing] {
             self.timers.stop(timer);
         }
         self.pending = super::timer::Pending::None;
         self.last_oow_ack = None;
+        self.timeout = cx.now.as_millis();
         self.start_time_wait_timer(cx.now);
         cx.ready |= SocketReady::HANGUP;
     }
@@ -43,6 +56,38 @@ impl Connection {
         (tcp.seq.after(self.rcv.nxt) || newer).then(|| self.snd.nxt + BEYOND_OLD_WINDOW)
     }
 
+    /// What a connection takes over that begins between the same ends. `None`: it may not, as without a timestamp
+    /// nothing tells what belongs to this one (`tcp_twsk_unique`, RFC 6191).
+    pub fn leaves_to_next(&self) -> Option<Inherited> {
+        let ended = self.state == State::TimeWait || self.waits_as_time_wait() && self.orphan;
+        if !ended || self.opt.ts_recent_stamp == 0 {
+            return None;
+        }
+        // A number of 0 would stand for none in the kernel (`write_seq`).
+        let iss = Seq((self.snd.nxt + BEYOND_OLD_WINDOW).0.max(1));
+        let (ts_recent, ts_recent_stamp) = (self.opt.ts_recent, self.opt.ts_recent_stamp);
+        Some(Inherited { iss, ts_recent, ts_recent_stamp })
+    }
+
+    /// From when on, in ms, its port may be chosen for a connection between the same ends by a socket that does not
+    /// ask for it (`tcp_tw_reuse`). `None`: not as long as it lasts.
+    pub fn is_chosen_from(&self) -> Option<u64> {
+        let sysctl = &self.config.sysctl;
+        let allowed = match sysctl.tcp_tw_reuse {
+            0 => false,
+            2 => is_loopback(self.local.ip) || is_loopback(self.remote.ip),
+            _ => true,
+        };
+        if !allowed || self.state != State::TimeWait || self.opt.ts_recent_stamp == 0 {
+            return None;
+        }
+        if self.config.profile.waits_before_reuse {
+            return Some(self.timeout + u64::from(sysctl.tcp_tw_reuse_delay));
+        }
+        // The stamp is one more than the second.
+        Some(u64::from(self.opt.ts_recent_stamp) * 1_000)
+    }
+
     /// TIME-WAIT ends early: a new connection has taken its place.
     pub fn retire(&mut self, cx: &mut Cx<'_>) {
         self.done(cx);
@@ -50,8 +95,9 @@ impl Connection {
 
     /// The connection is small from here on: what it offers as window is what it could take last
     /// (`tw_rcv_wnd`).
-    pub(super) fn keep_window_for_time_wait(&mut self) {
+    pub(super) fn keep_window_for_time_wait(&mut self, cx: &mut Cx<'_>) {
         if !self.waits_as_time_wait() {
+            self.update_metrics(cx);
             // It has not answered an invalid segment yet (`tw_last_oow_ack_time`).
             self.last_oow_ack = None;
             self.rcv.tw_window = self.rcv.max_window();
@@ -138,3 +184,13 @@ impl Connection {
 /// How far beyond the last byte sent a reopened connection begins: the largest window without
 /// scale, and two.
 const BEYOND_OLD_WINDOW: u32 = 65_535 + 2;
+
+/// Nothing comes late over loopback, so `tcp_tw_reuse` is safe there.
+fn is_loopback(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => {
+            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
+        }
+    }
+}

@@ -128,11 +128,10 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandRe
         .filter(|arg| !matches!(*arg, "-4" | "-6" | "-o" | "-q" | "-force"))
         .collect();
     match args.as_slice() {
-        ["tcp_metrics" | "tcpmetrics", "flush", ..] => {
-            kernel.flush_metrics();
-            Ok(CommandResult::success())
-        }
-        ["tcp_metrics" | "tcpmetrics", ..] => Ok(CommandResult::success()),
+        ["tcp_metrics" | "tcpmetrics", rest @ ..] => Ok(match kernel.tcp_metrics(rest) {
+            Ok(out) => CommandResult::ok(out),
+            Err(error) => CommandResult::failed(format!("{error}\n")),
+        }),
         ["link", "set", rest @ ..] => link_set(kernel, rest, pos),
         ["route" | "ro" | "r" | "rule", ..] => {
             let command = all.join(" ");

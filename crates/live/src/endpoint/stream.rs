@@ -84,7 +84,7 @@ impl TcpStream {
             if peer.ip().is_unspecified() {
                 peer.set_ip(host.loopback_like(peer.ip()));
             }
-            let local = host.tcp_local_for(SocketAddr::new(any, 0), peer).map_err(failed)?;
+            let local = host.tcp_local_for(now, SocketAddr::new(any, 0), peer).map_err(failed)?;
             host.tcp_connect(now, local, peer, &config).map_err(call_failed)
         });
         Self::of(stack.clone(), connected?)

@@ -75,13 +75,14 @@ impl Host {
         }
         let limit = i64::from(state.config.sysctl.tcp_max_syn_backlog as i32);
         let room = limit - i64::from(state.half_open);
-        if iss.is_none() && cookies == 0 && room < limit >> 2 {
+        if iss.is_none() && cookies == 0 && room < limit >> 2 && !self.peer_is_proven(now, ends) {
             self.tcp_stack().mib.listen_drops += 1;
             return;
         }
         let admission = self.admit_fast_open(now, listener, syn);
         let mut endpoints = self.endpoints(now, ends, &config);
         endpoints.iss = iss.unwrap_or(endpoints.iss);
+        endpoints.reopens = iss.is_some();
         let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::accept(id, config, endpoints, syn, admission, cx)
@@ -98,6 +99,12 @@ impl Host {
             state.half_open += 1;
         }
         self.check_listener(listener);
+    }
+
+    /// Some connection has measured the RTT to that peer, so it is no forged address (`tcp_peer_is_proven`).
+    fn peer_is_proven(&mut self, now: Instant, ends: Ends) -> bool {
+        let known = self.tcp_stack().shared.metrics.get(&(ends.local.ip(), ends.remote.ip()));
+        known.is_some_and(|known| known.believed(now).rtt_us_8 != 0)
     }
 
     fn drop_syn(&mut self) {

@@ -35,8 +35,9 @@ impl Host {
         config: &TcpConfig,
         fast_open: Option<Payload<'_>>,
     ) -> Result<SocketId, SocketError> {
-        let local = self.bind_local(local, remote)?;
-        let ends = self.endpoints(now, Ends { local, remote }, config);
+        let local = self.bind_local(now, local, remote)?;
+        let mut ends = self.endpoints(now, Ends { local, remote }, config);
+        self.take_over_time_wait(now, &mut ends);
         let id = self.reserve_socket(now);
         let config = config.clone().shared();
         let gate = Gate::default();

@@ -50,7 +50,7 @@ impl Host {
             route.mtu_locked = path.locked;
         }
         let iss = initial_sequence_number(self.tcp_stack().secret, now, ends);
-        Endpoints { local, remote, mtu, iss, ecn, route }
+        Endpoints { local, remote, mtu, iss, ecn, route, reopens: false, ts_recent: (0, 0) }
     }
 
     /// What ICMP has told about the path to `remote`.
@@ -86,6 +86,7 @@ impl Host {
     /// Fills in what `local` leaves open.
     pub(super) fn bind_local(
         &mut self,
+        now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, SocketError> {
@@ -96,15 +97,10 @@ impl Host {
             local.set_ip(source);
         }
         if local.port() == 0 {
-            let free = self.free_tcp_port(local.ip(), remote);
+            let free = self.free_tcp_port(now, local.ip(), remote);
             local.set_port(free.ok_or(SocketError::AddressNotAvailable)?);
         }
         Ok(local)
-    }
-
-    /// Whether there is a connection between these ends.
-    pub(in crate::host) fn is_connected(&mut self, ends: Ends) -> bool {
-        self.tcp_stack().connections.get(&ends).is_some()
     }
 
     /// `net.ipv4.ip_local_port_range`: two ports.
@@ -118,28 +114,6 @@ impl Host {
             learnt.ports_used_up = None;
         }
         Ok(())
-    }
-
-    /// A port from which `remote` is not connected to yet. That there is none is remembered until a
-    /// connection is gone: a program that goes on trying has not to wait for a search each time.
-    pub(in crate::host) fn free_tcp_port(
-        &mut self,
-        local: IpAddr,
-        remote: SocketAddr,
-    ) -> Option<u16> {
-        let asked = Some((local, remote));
-        if self.tcp_stack().learnt.as_ref().is_some_and(|learnt| learnt.ports_used_up == asked) {
-            return None;
-        }
-        for _ in 0..self.sockets.ephemeral.attempts() {
-            let port = self.sockets.ephemeral.next();
-            let local = SocketAddr::new(local, port);
-            if !self.is_connected(Ends { local, remote }) {
-                return Some(port);
-            }
-        }
-        self.tcp_stack().learnt.get_or_insert_default().ports_used_up = asked;
-        None
     }
 }
 

@@ -17,8 +17,9 @@ pub(super) struct Traced {
 /// What a host has found out about its surroundings.
 #[derive(Debug, Default)]
 pub(super) struct HostCache {
-    /// Between which addresses no port was free; `None` since one has become so.
-    pub ports_used_up: Option<(IpAddr, SocketAddr)>,
+    /// Between which addresses no port was free, and until when none can be but by the end of a connection; `None` since
+    /// one has become free.
+    pub ports_used_up: Option<((IpAddr, SocketAddr), Instant)>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
     pub path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,
 }

@@ -37,6 +37,10 @@ impl Host {
         }
         let stack = self.tcp_stack();
         stack.sysctl_version += 1;
+        if let Some(learnt) = &mut stack.learnt {
+            // `tcp_tw_reuse` may say that some are free now.
+            learnt.ports_used_up = None;
+        }
         let defaults = &mut stack.defaults;
         if matches!(name, "tcp_congestion_control" | "net.ipv4.tcp_congestion_control") {
             let algorithm = Algorithm::by_name(value.trim())

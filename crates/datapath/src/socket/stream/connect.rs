@@ -91,7 +91,7 @@ impl Sockets {
         {
             local.set_port(stream_bound.port());
         }
-        let local = host.tcp_local_for(local, remote).map_err(Errno::from)?;
+        let local = host.tcp_local_for(now, local, remote).map_err(Errno::from)?;
         let id = host
             .tcp_connect_with(now, local, remote, &stream.config, fast_open)
             .map_err(Errno::from)?;

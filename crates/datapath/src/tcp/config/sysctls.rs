@@ -145,8 +145,11 @@ sysctls! {
     tcp_adv_win_scale = 1, -31..=31;
     /// Application buffer share of the receive window, by shift.
     tcp_app_win = 31, 0..=31;
-    /// TIME-WAIT sockets are reused for new outgoing connections (0, 1, 2 = loopback only).
+    /// TIME-WAIT sockets are reused for new outgoing connections whose port nobody has chosen (0, 1, 2 = loopback
+    /// only).
     tcp_tw_reuse = 2, 0..=2;
+    /// How long TIME-WAIT lasts at least before it is reused by that, in ms.
+    tcp_tw_reuse_delay = 1_000, 1..=60_000;
     /// RFC 1337: RSTs do not end TIME-WAIT.
     tcp_rfc1337 = 0, BYTE;
     /// An overflowing accept queue resets instead of ignoring the ACK.
@@ -188,8 +191,11 @@ sysctls! {
     tcp_syncookies = 1, BYTE;
     /// Thin streams back off linearly.
     tcp_thin_linear_timeouts = 0, BYTE;
-    /// What is learnt about a peer is forgotten at the end of a connection.
-    tcp_no_metrics_save = 0, BYTE;
+    /// What is learnt about a peer is forgotten at the end of a connection. The kernel's default is 0: connections of an
+    /// experiment that follow each other are to be alike.
+    tcp_no_metrics_save = 1, BYTE;
+    /// The threshold that slow start ends at is neither kept nor used.
+    tcp_no_ssthresh_metrics_save = 1, SWITCH;
     /// Path MTU is discovered (`ip_no_pmtu_disc` reversed): 0 yes, 1 no.
     ip_no_pmtu_disc = 0, BYTE;
     /// A connection may bind an address that is not the host's.

@@ -128,7 +128,7 @@ impl Connection {
         }
         let offered = packet.tcp().map_or(0, |tcp| tcp.options.mss);
         let mss = if offered == 0 { self.snd.mss_clamp as u16 } else { offered };
-        cx.shared.metrics_of_mut(self).store(mss, cookie, syn_lost, try_next);
+        cx.shared.metrics_of_mut(self, cx.now).store(mss, cookie, syn_lost, try_next);
         if data_left {
             cx.mib.fast_open_active_fail += 1;
             self.resend_syn_data(cx);

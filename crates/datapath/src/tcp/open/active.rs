@@ -84,6 +84,9 @@ impl Connection {
         if !tcp.flags.contains(TcpFlags::SYN) {
             return;
         }
+        if !acks && self.is_from_before(tcp, cx.now) {
+            return;
+        }
         let own_scale = self.opt.rcv_wscale;
         self.learn_peer_options(tcp, cx);
         if acks && !self.opt.wscale_ok {
@@ -164,6 +167,13 @@ impl Connection {
         behind < 0 || ahead > 0
     }
 
+    /// A SYN that is older than what the connection in TIME-WAIT has heard which this one has taken over
+    /// (`tcp_paws_reject` in `tcp_rcv_synsent_state_process`).
+    fn is_from_before(&self, tcp: &Tcp, now: crate::units::Instant) -> bool {
+        let told = tcp.options.timestamps.filter(|_| self.opt.ts_recent_stamp != 0);
+        told.is_some_and(|ts| self.is_older(ts.value, 0, now))
+    }
+
     /// The answer echoes the first SYN: sending it again was needless
     /// (`tcp_try_undo_spurious_syn`).
     pub(super) fn undo_spurious_syn(&mut self) {
@@ -213,7 +223,7 @@ impl Connection {
             // Where SYNs cross nobody takes the time (`tcp_rcv_state_process`).
             self.ack.lrcvtime = self.jiffies32(cx.now);
         }
-        self.init_metrics();
+        self.init_metrics(cx);
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);

@@ -71,7 +71,8 @@ impl Connection {
             sack_permitted: sack,
             timestamps: timestamps.then(|| Timestamps {
                 value: self.ts_now(cx.now),
-                echo: if flags.contains(TcpFlags::ACK) { self.opt.ts_recent } else { 0 },
+                // Of a SYN it is what a connection in TIME-WAIT has left, if it takes over one.
+                echo: self.opt.ts_recent,
             }),
             ..TcpOptions::default()
         };

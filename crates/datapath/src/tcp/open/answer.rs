@@ -137,7 +137,7 @@ impl Connection {
         self.sync_mss();
         self.snd.max_window = max_window;
         self.init_mtu_probing(cx.now);
-        self.init_metrics();
+        self.init_metrics(cx);
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);
         self.ack.lrcvtime = self.jiffies32(cx.now);
