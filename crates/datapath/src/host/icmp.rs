@@ -9,12 +9,13 @@ use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{
-    Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast, protocol,
-    tos_to_priority,
+    Body, DEFAULT_TTL, FlowLabel, Icmp, LinkHeader, Meta, Network, Packet, Transport, broadcast,
+    protocol, tos_to_priority,
 };
 use crate::reason::{Enqueue, Reason};
 use crate::rng::Rng;
 use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::txhash::reflects;
 use crate::tcp::{Ends, IcmpError};
 use crate::units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
@@ -109,29 +110,28 @@ impl Host {
         let kind = if remote.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
         let icmp = Icmp { kind, code: 0, rest: u32::from(ident) << 16 | u32::from(seq) };
         let body = Body::of_len(len);
-        self.icmp_send(now, src, remote, tos, icmp, body).ok_or(SocketError::AddressNotAvailable)
+        let given = (tos, FlowLabel::NONE);
+        self.icmp_send(now, src, remote, given, icmp, body).ok_or(SocketError::AddressNotAvailable)
     }
 
     /// ICMPv6 has labels by itself as datagrams have: by addresses alone.
-    fn label_icmp(&self, network: &mut Network) {
-        if let Network::Ipv6(ip) = network {
-            let [src, dst] = [ip.src, ip.dst].map(|addr| SocketAddr::new(addr.into(), 0));
-            ip.flow_label = self.auto_label(src, dst, protocol::ICMPV6, None, 0);
-        }
+    fn label_icmp(&self, network: &mut Network, reflected: FlowLabel) {
+        self.label_answer(network, [0; 2], reflected, reflects::ECHO_REPLIES);
     }
 
+    /// Sends a message, over IPv6 with the flow label `reflected` if it is one.
     fn icmp_send(
         &mut self,
         now: Instant,
         src: IpAddr,
         dst: IpAddr,
-        tos: u8,
+        (tos, reflected): (u8, FlowLabel),
         icmp: Icmp,
         body: Body,
     ) -> Option<Enqueue> {
         let protocol = if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         let mut network = network_header(src, dst, tos, DEFAULT_TTL, protocol)?;
-        self.label_icmp(&mut network);
+        self.label_icmp(&mut network, reflected);
         let path = self.path_towards(now, dst, PmtuDiscovery::Want);
         if let Network::Ipv4(ip) = &mut network {
             // The kernel's own socket does not discover paths (`icmp_sk_init`).
@@ -169,7 +169,13 @@ impl Host {
         // `icmp_echo_ignore_broadcasts`, on by default.
         if icmp.kind == request && !self.is_for_all(dst) {
             let answer = Icmp { kind: reply, ..icmp };
-            self.icmp_send(now, dst, src, tos, answer, packet.body);
+            let label = match packet.network {
+                Network::Ipv6(ip) if self.flow_labels_reflected() & reflects::ECHO_REPLIES != 0 => {
+                    ip.flow_label
+                }
+                _ => FlowLabel::NONE,
+            };
+            self.icmp_send(now, dst, src, (tos, label), answer, packet.body);
         } else if icmp.kind == reply {
             let datagram = Datagram {
                 from: SocketAddr::new(src, 0),
@@ -332,7 +338,7 @@ impl Host {
         };
         let network = network_header(src, remote, tos, DEFAULT_TTL, protocol);
         let Some(mut network) = network else { return };
-        self.label_icmp(&mut network);
+        self.label_icmp(&mut network, FlowLabel::NONE);
         if let Network::Ipv4(ip) = &mut network {
             (ip.dont_fragment, ip.id) = (false, self.next_ident());
         }

@@ -1,6 +1,7 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::route_cache::{CachedRoute, Flow, RouteResult};
+use super::tcp::dont_route::without_gateway;
 use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey};
@@ -154,7 +155,12 @@ impl Host {
             key.flow_label = self.label_of_socket(packet);
         }
         self.upkeep_changed = true;
-        let decision = self.fib.forward(now, &key, || flow_of(packet, &key));
+        let mut decision = self.fib.forward(now, &key, || flow_of(packet, &key));
+        let neighbours_only =
+            self.sockets.neighbours_only.as_deref().filter(|_| iif.is_none() && key.dst.is_ipv4());
+        if let Some(connections) = neighbours_only {
+            decision = without_gateway(&connections.0, packet, decision);
+        }
         let way = decision.into();
         if let Some(layer) = &mut self.neighbours {
             // Cached answers do not include the gateway.
@@ -166,18 +172,21 @@ impl Host {
                 | Decision::Prohibit
                 | Decision::NoRoute => None,
             };
-        } else if let Network::Ipv4(ip) = &packet.network {
+        } else if let Network::Ipv4(ip) = &packet.network
+            && self.sockets.neighbours_only.is_none()
+        {
             self.route_cache.learn(&self.fib, ip.dst, &key, way);
         }
         Some(way)
     }
 
-    /// The flow label for the route look-up of a socket's packet: not the label that it
-    /// will carry, but, since 7.x, the socket's hash, which IPv6's policy 0 hashes.
+    /// The flow label for the route look-up of a socket's packet, which IPv6's policy 0 hashes: of a datagram the one
+    /// that it was told to have, not one that it has by itself; of a connection, since 7.x, the socket's hash.
     fn label_of_socket(&self, packet: &Packet) -> u32 {
-        let Some(Socket::Tcp(TcpSocket::Connection(socket))) = self.sockets.get(packet.meta.owner)
-        else {
-            return 0;
+        let socket = match self.sockets.get(packet.meta.owner) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => socket,
+            Some(Socket::Udp(socket)) => return socket.told_label,
+            _ => return 0,
         };
         let chooses = socket.connection.config().profile.socket_hash_chooses_hop;
         if chooses { packet.meta.hash } else { 0 }
@@ -321,6 +330,7 @@ impl Host {
                 Enqueue::Queued
             }
             _ => {
+                self.stats.out_requests -= 1;
                 self.stats.out_no_routes += 1;
                 self.drop_packet(Reason::NoRoute, packet.take());
                 Enqueue::Dropped

@@ -8,6 +8,7 @@ use crate::grow::reserve_one;
 use crate::node::SocketId;
 use crate::packet::Body;
 use crate::prefetch::prefetch_at;
+use crate::tcp::Ends;
 use crate::units::Instant;
 use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
@@ -77,6 +78,10 @@ impl Socket {
     }
 }
 
+/// Connections that take no way by a gateway.
+#[derive(Debug, Default)]
+pub(super) struct NeighboursOnly(pub Vec<Ends>);
+
 /// What a host has open. The number of a closed socket is used again once no packet has it as its
 /// owner any more (`sk_free` waits for `sk_wmem_alloc`), the lowest first: which one that is does not
 /// depend on when somebody looked whether packets were gone.
@@ -88,6 +93,8 @@ pub struct Sockets {
     free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
+    /// Whose segments go to neighbours alone, if some do (`SO_DONTROUTE`). In a box, as there may be many hosts.
+    pub(super) neighbours_only: Option<Box<NeighboursOnly>>,
     /// UDP sockets by local port and address; several have both only where they share it, the oldest first.
     pub(super) udp: BTreeMap<(u16, IpAddr), Vec<u32>>,
     /// Ports for those who ask for none.
@@ -204,6 +211,21 @@ impl Sockets {
             there.retain(|one| *one != id);
             if there.is_empty() {
                 self.udp.remove(&key);
+            }
+        }
+    }
+
+    /// A connection goes to neighbours alone from now on, or no longer.
+    pub(super) fn set_dont_route(&mut self, ends: Ends, on: bool) {
+        if on {
+            let NeighboursOnly(list) = &mut **self.neighbours_only.get_or_insert_default();
+            if !list.contains(&ends) {
+                list.push(ends);
+            }
+        } else if let Some(some) = &mut self.neighbours_only {
+            some.0.retain(|other| *other != ends);
+            if some.0.is_empty() {
+                self.neighbours_only = None;
             }
         }
     }

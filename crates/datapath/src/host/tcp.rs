@@ -3,6 +3,7 @@
 
 mod arrive;
 mod calls;
+pub(super) mod dont_route;
 mod ends;
 mod learnt;
 mod lend;
@@ -157,11 +158,14 @@ impl Egress for Host {
         let Meta { owner, truesize, .. } = packet.meta;
         let known = self.out.dropped.len();
         let verdict = self.ip_output_within(now, u32::MAX, packet);
+        let mut no_route = false;
         if verdict != Enqueue::Queued {
             self.free_at_once(verdict, known, (owner, truesize));
+            no_route =
+                self.out.dropped.last().is_some_and(|(reason, _)| *reason == Reason::NoRoute);
         }
         let cut_extra = self.take_cut_extra();
-        XmitResult { verdict, orphaned: self.orphaned, cut_extra, paced: self.paced }
+        XmitResult { verdict, orphaned: self.orphaned, cut_extra, no_route, paced: self.paced }
     }
 
     fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu) {

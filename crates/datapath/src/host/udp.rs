@@ -104,6 +104,8 @@ pub struct UdpSocket {
     pub(super) peer: Option<SocketAddr>,
     /// The hash of its packets (`sk_txhash`); 0 until it is connected.
     hash: u32,
+    /// The flow label that the latest datagram was told to have; 0: none (`IPV6_FLOWINFO_SEND`).
+    pub(super) told_label: u32,
     /// The pending error (`sk_err`).
     pub(super) error: Option<NetworkError>,
     /// ICMP errors with `recverr`.
@@ -158,6 +160,7 @@ impl UdpSocket {
             receive_drops: 0,
             peer: None,
             hash: 0,
+            told_label: 0,
             error: None,
             errors: VecDeque::new(),
             wakes: WakeCounts::default(),

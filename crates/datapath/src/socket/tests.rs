@@ -12,6 +12,7 @@ mod bytes;
 mod datagrams;
 mod errors;
 mod features;
+mod flow_labels;
 mod peers;
 mod readiness;
 mod time_wait;

@@ -10,6 +10,7 @@ pub use sysctls::{Sysctl, SysctlError};
 
 use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
 use super::copy_on_write::CopyOnWrite;
+use super::txhash::reflects;
 use crate::packet::tos_to_priority;
 use crate::profile::Profile;
 use core::cell::RefCell;
@@ -110,6 +111,14 @@ impl TcpConfig {
     /// Changes what an `AF_INET6` socket keeps for IPv6.
     pub(crate) fn change_ipv6(&mut self, change: impl FnOnce(&mut Ipv6Options)) {
         change(self.socket.ipv6.get_or_insert_default());
+    }
+
+    /// Sockets that are made from now on reflect flow labels, or no longer (`inet6_create`).
+    pub(crate) fn note_reflection(&mut self) {
+        let reflects = self.sysctl.flowlabel_reflect & reflects::CONNECTIONS != 0;
+        if self.socket.reflects_flow_label != reflects {
+            self.socket.reflects_flow_label = reflects;
+        }
     }
 
     /// Another hash is drawn where a path seems to fail (`sk_txrehash`).

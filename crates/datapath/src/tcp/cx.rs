@@ -27,6 +27,8 @@ pub struct XmitResult {
     pub orphaned: bool,
     /// Memory that its segments take beyond its own, as it was cut on its way (`tcp_gso_segment`).
     pub cut_extra: u32,
+    /// There was no way for it, so it was no queue that dropped it (`-EHOSTUNREACH` of `ip_queue_xmit`).
+    pub no_route: bool,
     /// The queue keeps departure times: TCP need not wait itself (`SK_PACING_FQ`).
     pub paced: bool,
 }

@@ -79,7 +79,7 @@ mod time_wait;
 pub mod timer;
 mod timers_fire;
 mod transmit;
-mod txhash;
+pub(crate) mod txhash;
 mod urgent;
 mod write;
 mod zerocopy;

@@ -8,9 +8,10 @@ use core::ops::RangeInclusive;
 
 impl Sysctl {
     /// Those that lie elsewhere than in `net.ipv4`: folder and name.
-    pub const ELSEWHERE: [(&'static str, &'static str); 3] = [
+    pub const ELSEWHERE: [(&'static str, &'static str); 4] = [
         ("net.core.", "txrehash"),
         ("net.ipv6.", "auto_flowlabels"),
+        ("net.ipv6.", "flowlabel_reflect"),
         ("net.ipv6.", "flowlabel_state_ranges"),
     ];
 

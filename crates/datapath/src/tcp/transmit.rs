@@ -111,7 +111,7 @@ impl Connection {
     /// What follows from how the queue below took a record.
     #[inline]
     fn handed_down(&mut self, id: SkbId, skb: &Skb, result: XmitResult, cx: &mut Cx<'_>) {
-        let XmitResult { verdict, orphaned, cut_extra, paced } = result;
+        let XmitResult { verdict, orphaned, cut_extra, no_route, paced } = result;
         self.snd.paced_by_fq |= paced;
         if !orphaned {
             self.charge_below(skb.truesize + cut_extra);
@@ -120,7 +120,7 @@ impl Connection {
         if self.wants_stamps() {
             self.stamp_sent(skb.end_seq, cx);
         }
-        if verdict != Enqueue::Queued {
+        if verdict != Enqueue::Queued && !no_route {
             self.enter_cwr(cx);
         }
     }

@@ -2,11 +2,11 @@
 //! one is drawn when the path seems to have failed, so that what is sent from then on may take
 //! another (`sk_rethink_txhash`; `net.core.txrehash` in the kernel's documentation).
 
-use super::config::Sysctl;
+use super::config::{Ipv6Options, Sysctl};
 use super::input::Segment;
 use super::open::Endpoints;
 use super::{Connection, Cx};
-use crate::packet::{FlowLabel, Network};
+use crate::packet::{FlowLabel, Network, Packet};
 use crate::profile::Profile;
 use crate::rng::drawn;
 
@@ -45,9 +45,40 @@ impl Connection {
 
     /// The label of our IPv6 packets.
     pub(super) fn flow_label(&self) -> FlowLabel {
-        let asked = self.config.socket.ipv6.and_then(|own| own.auto_flow_label);
-        self.config.sysctl.flow_label(self.snd.txhash, asked)
+        let sysctl = &self.config.sysctl;
+        match &self.config.socket.ipv6 {
+            None => sysctl.flow_label(self.snd.txhash, None),
+            Some(own) if own.flow_label != 0 => FlowLabel::new(own.flow_label),
+            Some(own) => sysctl.flow_label(self.snd.txhash, own.auto_flow_label),
+        }
     }
+
+    /// A packet of the peer in the handshake: its flow label is ours from now on, if the listener wants that
+    /// (`np->repflow` in `tcp_v6_send_synack`, `tcp_v6_syn_recv_sock`).
+    pub(super) fn reflect_flow_label(&mut self, packet: &Packet) {
+        if !self.config.socket.reflects_flow_label {
+            return;
+        }
+        let Network::Ipv6(ip) = packet.network else { return };
+        let config = self.config_mut();
+        let as_ipv4 = Ipv6Options {
+            traffic_class: config.tos,
+            pmtu_discovery: config.socket.pmtu_discovery,
+            recverr: config.socket.recverr,
+            ..Ipv6Options::default()
+        };
+        config.socket.ipv6.get_or_insert(as_ipv4).flow_label = ip.flow_label.get();
+    }
+}
+
+/// Bits of `flowlabel_reflect`.
+pub(crate) mod reflects {
+    /// `FLOWLABEL_REFLECT_ESTABLISHED`.
+    pub const CONNECTIONS: u32 = 1;
+    /// `FLOWLABEL_REFLECT_TCP_RESET`.
+    pub const RESETS: u32 = 2;
+    /// `FLOWLABEL_REFLECT_ICMPV6_ECHO_REPLIES`.
+    pub const ECHO_REPLIES: u32 = 4;
 }
 
 impl Sysctl {

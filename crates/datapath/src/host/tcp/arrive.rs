@@ -8,6 +8,7 @@ use crate::packet::{
     Transport,
 };
 use crate::reason::Reason;
+use crate::tcp::txhash::reflects;
 use crate::tcp::{Connection, Ends};
 use crate::units::Instant;
 
@@ -64,15 +65,23 @@ impl Host {
         }
         self.tcp_stack().mib.in_segs += u64::from(packet.segments());
         if !flags.contains(TcpFlags::RST) {
-            self.send_reset_for(now, &packet);
+            let reflects = listener.and_then(|id| self.listener_at(id));
+            let reflects = reflects.is_some_and(|state| state.config().socket.reflects_flow_label);
+            self.send_reset_for(now, &packet, reflects);
         }
         self.drop_packet(Reason::NoSocket, packet);
     }
 
-    /// RFC 9293 section 3.10.7.1: a segment that belongs nowhere is reset.
-    pub(in crate::host) fn send_reset_for(&mut self, now: Instant, packet: &Packet) {
+    /// RFC 9293 section 3.10.7.1: a segment that belongs nowhere is reset. `reflects`: by a listener that gives flow
+    /// labels back.
+    fn send_reset_for(&mut self, now: Instant, packet: &Packet, reflects: bool) {
         let Some(tcp) = packet.tcp() else { return };
-        let network = reply_to(packet.network);
+        let mut network = reply_to(packet.network);
+        if let Network::Ipv6(asked) = packet.network {
+            let reflected = u32::from(reflects) | self.flow_labels_reflected() & reflects::RESETS;
+            let ports = [tcp.dst_port, tcp.src_port];
+            self.label_answer(&mut network, ports, asked.flow_label, reflected);
+        }
         let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
             + u32::from(tcp.flags.contains(TcpFlags::FIN));
         let (seq, ack, flags) = if tcp.flags.contains(TcpFlags::ACK) {

@@ -17,6 +17,7 @@ impl Host {
     pub fn set_tcp_defaults(&mut self, defaults: TcpConfig) {
         let stack = self.tcp_stack();
         *stack.defaults = defaults;
+        stack.defaults.note_reflection();
         stack.sysctl_version += 1;
     }
 
@@ -49,6 +50,7 @@ impl Host {
             return Ok(());
         }
         defaults.sysctl.set(name, value)?;
+        defaults.note_reflection();
         let sysctl = defaults.sysctl.clone();
         for socket in self.sockets.iter_mut() {
             match socket {

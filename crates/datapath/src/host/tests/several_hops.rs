@@ -83,3 +83,34 @@ fn a_source_prefers_the_way_over_the_interface_that_has_got_it() {
     host.set_addresses(Port(1), vec![(ip("10.0.2.77"), 24)]);
     assert_eq!(over_one(&host), usize::from(FLOWS));
 }
+
+/// The label that a datagram is told to have chooses its way out of its own host, by IPv6's policy 0, as Linux 6.18 was
+/// seen to do (`ip6_multipath_l3_keys`); one that it has by itself does not.
+#[test]
+fn a_told_label_chooses_the_way() {
+    let mut host = Host::new();
+    for address in ["fd01::1", "fd02::1"] {
+        let addresses = vec![(ip(address), 64)];
+        host.add_port(PortConfig { addresses, ..PortConfig::default() });
+    }
+    let hops = ["fd01::2", "fd02::2"].iter().zip(0..);
+    let hops = hops.map(|(gateway, port)| NextHop::new(port, Some(ip(gateway)))).collect();
+    host.fib_mut().add(Route::new("fd77::/64".parse().expect("a prefix"), hops)).expect("new");
+    host.grant(ms(0), Port(0), 10_000);
+    host.grant(ms(0), Port(1), 10_000);
+    assert!(sent(&mut host, ms(0)).is_empty());
+    let socket = host.udp_bind(ms(0), at("[fd01::1]:53")).expect("a free port");
+    let mut way = |flow_label, remote: &str| {
+        let cookie = IpcmCookie { flow_label, ..IpcmCookie::default() };
+        let body = Body::of_len(1);
+        host.udp_send_with(ms(0), socket, at(remote), body, &cookie).expect("a route");
+        sent(&mut host, ms(0)).first().expect("a datagram").0
+    };
+    let told: Vec<u16> = (1..=40).map(|label| way(label, "[fd77::1]:53")).collect();
+    let ones = told.iter().filter(|&&port| port == 1).count();
+    assert!((8..=32).contains(&ones), "{told:?}");
+    let again: Vec<u16> = (1..=40).map(|label| way(label, "[fd77::1]:53")).collect();
+    assert_eq!(again, told);
+    let own = way(0, "[fd77::1]:53");
+    assert!((1..40).all(|port| way(0, &format!("[fd77::1]:{port}")) == own));
+}

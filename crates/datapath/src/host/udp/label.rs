@@ -3,7 +3,7 @@
 
 use super::UdpSocket;
 use crate::host::Host;
-use crate::packet::FlowLabel;
+use crate::packet::{FlowLabel, Network};
 use crate::rng::drawn;
 use crate::tcp::config::Sysctl;
 use core::net::{IpAddr, SocketAddr};
@@ -25,6 +25,32 @@ impl Host {
             // A host that has never heard of TCP has the sysctls that all have.
             None => Sysctl::default().flow_label(hash, asked),
         }
+    }
+}
+
+impl Host {
+    /// Labels an answer to `asked`: as that, if `reflects` has a bit of `flowlabel_reflect` and it had a label; else by
+    /// itself.
+    pub(in crate::host) fn label_answer(
+        &self,
+        answer: &mut Network,
+        ports: [u16; 2],
+        asked: FlowLabel,
+        reflects: u32,
+    ) {
+        let Network::Ipv6(ip) = answer else { return };
+        if asked != FlowLabel::NONE && reflects != 0 {
+            ip.flow_label = asked;
+            return;
+        }
+        let src = SocketAddr::new(ip.src.into(), ports[0]);
+        let dst = SocketAddr::new(ip.dst.into(), ports[1]);
+        ip.flow_label = self.auto_label(src, dst, ip.next_header, None, 0);
+    }
+
+    /// Bits of `net.ipv6.flowlabel_reflect`.
+    pub(in crate::host) fn flow_labels_reflected(&self) -> u32 {
+        self.tcp.as_ref().map_or(0, |stack| stack.defaults.sysctl.flowlabel_reflect)
     }
 }
 

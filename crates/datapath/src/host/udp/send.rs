@@ -173,6 +173,7 @@ impl Host {
         let gso_size = if body.len > way.gso_size.into() { way.gso_size } else { 0 };
         let gso_segs = if gso_size == 0 { 1 } else { body.len.div_ceil(gso_size.into()) as u16 };
         socket.unsent_truesize += truesize;
+        socket.told_label = way.flow_label;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
         let meta = Meta { gso_size, gso_segs, priority, mark, truesize, owner, ..Meta::default() };
         let packet = Packet {

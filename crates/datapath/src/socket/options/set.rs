@@ -70,7 +70,7 @@ impl Setter<'_> {
         Ok(())
     }
 
-    /// By another TOS or mark there may be another route (`sk_dst_reset`).
+    /// By another TOS or mark, or without gateways, there may be another route (`sk_dst_reset`).
     fn reset_route(&mut self) {
         let connection = self.stream.connection().and_then(|id| self.host.tcp_connection(id));
         self.stream.options.route_forgotten_at = connection.map(Connection::segs_out);
@@ -97,6 +97,13 @@ impl Setter<'_> {
                     self.reset_route();
                 }
                 self.configure(|config| config.mark = value as u32);
+            }
+            SO_DONTROUTE => {
+                self.keep(SOL_SOCKET, name, value)?;
+                self.forget_route();
+                if let Some(id) = self.stream.connection() {
+                    let _ = self.host.tcp_set_dont_route(id, on);
+                }
             }
             SO_TIMESTAMP | SO_TIMESTAMPNS => self.timestamp(name, on)?,
             SO_RCVLOWAT => self.receive_low_water(value),

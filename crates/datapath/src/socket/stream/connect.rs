@@ -98,6 +98,9 @@ impl Sockets {
         if stream.remains.is_some() {
             let _ = host.with_tcp(now, id, |tcp, _| tcp.follows_another());
         }
+        if stream.options.dont_route() {
+            let _ = host.tcp_set_dont_route(id, true);
+        }
         stream.phase = Phase::Connection(id);
         stream.bound = Some(local);
         stream.connected = false;

@@ -325,15 +325,50 @@ fn options_take_effect_on_a_living_connection() {
     }
 }
 
-/// Departure 42 of docs/LINUX.md.
+/// `SO_DONTROUTE`, also of a connection that lives: what would go by a gateway over IPv4 has no way, which is no
+/// congestion (`ip_queue_xmit`).
 #[test]
-fn what_is_kept_changes_nothing() {
-    let mut pair = Pair::connected();
-    pair.set(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE, 5);
-    assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE), 1);
-    pair.sent(CLIENT);
-    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
-    assert_eq!(pair.sent(CLIENT).len(), 1);
+fn who_must_not_route_sends_to_neighbours_alone() {
+    use crate::fib::{NextHop, Prefix, Route};
+    for (remote, passes) in [("10.0.0.1:80", true), ("10.3.0.1:80", false), ("[fd03::1]:80", true)]
+    {
+        let mut pair = Pair::new();
+        for (prefix, gateway, own) in
+            [("10.3.0.0/16", "10.0.0.1", "10.3.0.1"), ("fd03::/64", "fd00::1", "fd03::1")]
+        {
+            let prefix: Prefix = prefix.parse().expect("a prefix");
+            let hop = NextHop::new(0, Some(gateway.parse().expect("an address")));
+            pair.hosts[CLIENT].fib_mut().append(Route::new(prefix, vec![hop])).expect("a route");
+            let own = Route::local(own.parse().expect("an address"), 0);
+            pair.hosts[SERVER].fib_mut().append(own).expect("a route");
+        }
+        let v6 =
+            Syscall::Socket { domain: number::AF_INET6, kind: number::SOCK_STREAM, protocol: 0 };
+        assert_eq!(pair.value(SERVER, v6.clone()), Ok(3));
+        assert_eq!(pair.value(SERVER, Syscall::Bind { fd: 3, address: address("[::]:80") }), Ok(0));
+        assert_eq!(pair.value(SERVER, Syscall::Listen { fd: 3, backlog: 1 }), Ok(0));
+        assert_eq!(pair.value(CLIENT, if remote.starts_with('[') { v6 } else { socket() }), Ok(3));
+        // A listener does not heed it, though its peer be behind a gateway (departure 42 of docs/LINUX.md).
+        let hop = NextHop::new(0, Some("10.0.0.2".parse().expect("an address")));
+        let route = Route::new("10.0.0.2/32".parse().expect("a prefix"), vec![hop]);
+        pair.hosts[SERVER].fib_mut().append(route).expect("a route");
+        pair.set(SERVER, 3, number::SOL_SOCKET, number::SO_DONTROUTE, 1);
+        let connect = Syscall::Connect { fd: 3, address: address(remote) };
+        let (mut call, _) = pair.begin(CLIENT, connect);
+        assert_eq!(pair.again(CLIENT, &mut call), Poll::Ready(Ok(Return::value(0))), "{remote}");
+        let sends = |pair: &mut Pair, on| {
+            pair.set(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE, on);
+            pair.sent(CLIENT);
+            assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+            !pair.sent(CLIENT).is_empty()
+        };
+        assert!(sends(&mut pair, 0));
+        assert_eq!(sends(&mut pair, 5), passes, "{remote}");
+        assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_DONTROUTE), 1);
+        let info = pair.hosts[CLIENT].tcp_connections().next().expect("one").info(pair.now);
+        assert_eq!(info.snd_cwnd, 10, "{remote}");
+        assert!(sends(&mut pair, 0), "{remote}");
+    }
 }
 
 #[test]

@@ -68,6 +68,9 @@ pub struct SocketOptions {
     pub shut_write: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
+    /// The connections of a listener over IPv6 have the flow label of their peer (`repflow`): `flowlabel_reflect` said so
+    /// when the socket was made.
+    pub reflects_flow_label: bool,
     /// What an `AF_INET6` socket keeps for what goes over IPv6; without it that goes by the options of IPv4.
     pub ipv6: Option<Ipv6Options>,
 }
@@ -84,6 +87,8 @@ pub struct Ipv6Options {
     pub recverr: bool,
     /// `IPV6_AUTOFLOWLABEL`: packets carry a flow label; else by `auto_flowlabels`, which may leave no choice.
     pub auto_flow_label: Option<bool>,
+    /// The flow label of all that it sends, as the peer had it (`np->flow_label`); 0: its own.
+    pub flow_label: u32,
 }
 
 /// How long an orphan waits for the peer's FIN (`tcp_fin_time`).

@@ -216,6 +216,9 @@ sysctls! {
     txrehash = 1, SWITCH;
     /// `net.ipv6.auto_flowlabels`: sockets label their packets by their hash; 0 and 2 do not unless asked, 1 and 3 do.
     auto_flowlabels = 1, 0..=3;
+    /// `net.ipv6.flowlabel_reflect`, bits: 1 connections of listeners that are made from now on have the flow label of
+    /// their peer, 2 so do resets for no socket, 4 echo replies.
+    flowlabel_reflect = 0, 0..=7;
     /// `net.ipv6.flowlabel_state_ranges`: such labels have their highest bit set.
     flowlabel_state_ranges = 0, BYTE;
 }

@@ -43,6 +43,10 @@ impl Connection {
             conn.opt.timestamps = false;
         }
         conn.reflect_tos(syn.network.tos());
+        if !ends.reopens {
+            // The SYN that reopens a connection is not kept (`tcp_v6_init_req`).
+            conn.reflect_flow_label(syn);
+        }
         let flags =
             TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
         let (opens, option) = Self::try_fast_open(&conn.config, admission, syn, cx);
@@ -227,6 +231,7 @@ impl Connection {
         conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(&plain, cx);
+        conn.reflect_flow_label(syn);
         let mut flags = TcpFlags::SYN | TcpFlags::ACK;
         let asked = conn.ecn_answer_syn(tcp.flags, syn.network.ecn(), ends.ecn);
         if conn.opt.timestamps {
@@ -278,6 +283,7 @@ impl Connection {
         }
         if cx.gate.request {
             cx.mib.passive_opens += 1;
+            self.reflect_flow_label(seg.packet);
             // What the request was told does not count for the connection.
             self.last_oow_ack = None;
             self.end_series(cx.now);

@@ -158,8 +158,7 @@ fn who_must_not_route_reaches_neighbours_only() {
     }
 }
 
-/// A flow label that is told with an address goes with `IPV6_FLOWINFO_SEND`, as Linux 6.18 was seen to do; no other is
-/// made up (departure 43 of docs/LINUX.md).
+/// A flow label that is told with an address goes with `IPV6_FLOWINFO_SEND`, as Linux 6.18 was seen to do.
 #[test]
 fn datagrams_have_the_flow_label_that_is_told() {
     let mut pair = Pair::datagrams(number::AF_INET6, "[::]:53");

@@ -1,0 +1,43 @@
+//! Connections whose segments go to neighbours alone (`SO_DONTROUTE`).
+
+use super::table::ends_of;
+use crate::fib::Decision;
+use crate::host::{Host, SocketError, SocketId};
+use crate::packet::Packet;
+use crate::tcp::Ends;
+
+impl Host {
+    /// `SO_DONTROUTE`: from now on the segments of a connection go to neighbours alone, over IPv4, or by gateways as well
+    /// (`ip_sock_rt_scope`).
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_set_dont_route(&mut self, id: SocketId, on: bool) -> Result<(), SocketError> {
+        let connection = self.tcp_connection(id).ok_or(SocketError::WrongKind)?;
+        let ends = connection.ends();
+        self.sockets.set_dont_route(ends, on);
+        // As long as somebody is in that list, destinations alone decide nothing.
+        self.route_cache.forget();
+        Ok(())
+    }
+}
+
+/// The way of a packet made here, where the connections of `neighbours_only` take none by a gateway.
+#[cold]
+pub(in crate::host) fn without_gateway(
+    neighbours_only: &[Ends],
+    packet: &Packet,
+    decision: Decision,
+) -> Decision {
+    // What comes in is seen by its receiver; what goes out has its ends the other way round.
+    let ours = ends_of(packet).map(|ends| Ends { local: ends.remote, remote: ends.local });
+    match decision {
+        Decision::Forward(hop)
+            if hop.gateway.is_some()
+                && ours.is_some_and(|ends| neighbours_only.contains(&ends)) =>
+        {
+            Decision::NoRoute
+        }
+        other => other,
+    }
+}
