@@ -12,7 +12,7 @@ pub(super) fn sysctl(draw: &mut Draw) -> String {
 }
 
 /// Values that the kernel takes, beside its defaults.
-const SYSCTLS: [(&str, &[&str]); 44] = [
+const SYSCTLS: [(&str, &[&str]); 47] = [
     ("tcp_sack", &["0", "1"]),
     ("tcp_dsack", &["0"]),
     ("tcp_timestamps", &["0", "2"]),
@@ -43,6 +43,9 @@ const SYSCTLS: [(&str, &[&str]); 44] = [
     ("tcp_stdurg", &["1"]),
     ("tcp_rfc1337", &["1"]),
     ("tcp_tw_reuse", &["0", "1", "2"]),
+    ("tcp_tw_reuse_delay", &["1", "1000", "60000"]),
+    ("tcp_no_metrics_save", &["0"]),
+    ("tcp_no_ssthresh_metrics_save", &["0"]),
     ("tcp_autocorking", &["0"]),
     ("tcp_comp_sack_nr", &["0", "1", "255"]),
     ("tcp_comp_sack_delay_ns", &["0", "100000000"]),
