@@ -49,7 +49,9 @@ pub fn listen() {
     let mut signals = match Signals::new(heard) {
         Ok(signals) => signals,
         // They end the program then, and files are renamed into place whole.
-        Err(error) => return crate::stderr_line!("warning: cannot install signal handlers: {error}"),
+        Err(error) => {
+            return crate::stderr_line!("warning: cannot install signal handlers: {error}");
+        }
     };
     // A file beyond the limit of its size (RLIMIT_FSIZE) is an error of its own then.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

@@ -62,7 +62,8 @@ impl<'a> Acceptor<'a> {
             if let Some(stream) = self.listener.accept_for(look)? {
                 if self.newcomers.len() == NEWCOMERS {
                     let first = self.newcomers.remove(0);
-                    watch.connection_refused(first.stream.peer_addr(), "too many newer connections");
+                    watch
+                        .connection_refused(first.stream.peer_addr(), "too many newer connections");
                 }
                 let (since, shown) = (Instant::now(), Vec::with_capacity(COOKIE));
                 self.newcomers.push(PendingClient { stream, since, shown });

@@ -223,7 +223,8 @@ impl UdpSocket {
     /// The stack's device has gone away.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         let [reading, writing] = directions(interest);
-        let ready = wait(self.cancel_wait(), |cx| self.inner.poll_ready(cx, reading, writing)).await?;
+        let ready =
+            wait(self.cancel_wait(), |cx| self.inner.poll_ready(cx, reading, writing)).await?;
         Ok(of_interest(ready, interest))
     }
 

@@ -232,7 +232,9 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failu
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        crate::stderr_line!("note: removed the filters that an earlier run with --fail open left behind");
+        crate::stderr_line!(
+            "note: removed the filters that an earlier run with --fail open left behind"
+        );
     }
     Ok(None)
 }

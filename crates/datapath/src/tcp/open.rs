@@ -115,7 +115,7 @@ impl Connection {
             rcv: ReceiveState::new(rcvbuf),
             expected: None,
             ack: AckState { ip_id: ends.iss.0 as u16, pingpong, ..AckState::default() },
-            opt: Negotiated { advmss, ts_recent, ts_recent_stamp, ..Negotiated::default() },
+            opt: Negotiated { ts_recent, ts_recent_stamp, advmss, ..Negotiated::default() },
             ecn: EcnState::default(),
             queue: SendQueue::default(),
             plb: super::plb::Plb::default(),

@@ -200,7 +200,11 @@ fn read_ends(
     let names = table.texts(key);
     let is_empty = |node: &Node| matches!(&node.kind, Kind::List(items) if items.is_empty());
     if table.node(key).is_some_and(is_empty) {
-        table.faults.add(table.origin_of(key), format!("\"{key}\" must name at least one host"), None);
+        table.faults.add(
+            table.origin_of(key),
+            format!("\"{key}\" must name at least one host"),
+            None,
+        );
     }
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
     let found = names.iter().flat_map(|(name, at)| nodes.matching(name, at, table.faults));

@@ -63,7 +63,11 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
     let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
     if duration == Duration::ZERO {
-        faults.add(top.origin_of("duration"), "a duration must be longer than 0s, e.g. \"10s\"", None);
+        faults.add(
+            top.origin_of("duration"),
+            "a duration must be longer than 0s, e.g. \"10s\"",
+            None,
+        );
     } else if warmup >= duration {
         let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
         faults.add(at, "the warm-up must be shorter than the duration", None);

@@ -72,7 +72,7 @@ impl UdpSocket {
     /// # Errors
     /// `ENOTCONN`: it is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        let peer = self.stack.look(|host| host.udp_peer(self.id)).map_err(call_failed)?;
+        let peer = self.stack.with_host(|host| host.udp_peer(self.id)).map_err(call_failed)?;
         peer.ok_or_else(|| errno(libc::ENOTCONN))
     }
 
@@ -293,7 +293,7 @@ impl UdpSocket {
     }
 
     fn look<T>(&self, look: impl FnOnce(&Udp) -> io::Result<T>) -> io::Result<T> {
-        self.stack.look(|host| look(host.udp(self.id).ok_or_else(|| errno(libc::EBADF))?))
+        self.stack.with_host(|host| look(host.udp(self.id).ok_or_else(|| errno(libc::EBADF))?))
     }
 
     fn shared(&self) -> &Arc<Shared> {

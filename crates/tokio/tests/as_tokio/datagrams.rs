@@ -122,7 +122,7 @@ impl Own for Theirs {
 
 impl Own for Ours {
     fn own(&self) -> IpAddr {
-        self.stack.look(|host| host.source_address(self.peer)).expect("a route")
+        self.stack.with_host(|host| host.source_address(self.peer)).expect("a route")
     }
 }
 

@@ -100,7 +100,7 @@ impl Setter<'_> {
             }
             SO_DONTROUTE => {
                 self.keep(SOL_SOCKET, name, value)?;
-                self.forget_route();
+                self.reset_route();
                 if let Some(id) = self.stream.connection() {
                     let _ = self.host.tcp_set_dont_route(id, on);
                 }
