@@ -13,7 +13,7 @@ class Table:
     """Rows and columns of a result.
 
     Any library that knows the Arrow PyCapsule interface reads it: ``polars.DataFrame(table)``,
-    ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``.
+    ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)`` (pandas 3, with pyarrow).
     """
 
     @property
@@ -36,6 +36,12 @@ class Table:
     @staticmethod
     def of_columns(columns: list[tuple[str, str, list[Any]]]) -> Table: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` of it, with every version of pandas."""
+
+    def to_polars(self) -> Any:
+        """A ``polars.DataFrame`` of it."""
 
     def csv(self) -> str:
         """The same as CSV."""

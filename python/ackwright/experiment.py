@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike, fsdecode
 from typing import Any, Self
 
@@ -237,6 +240,61 @@ class Experiment:
         errors.attach(problem, results)
         raise problem
 
+    async def run_async(
+        self,
+        *,
+        progress: bool | Callable[[float, int, float], object] | None = None,
+        **how: Any,
+    ) -> Results:
+        """Runs in a thread, while other tasks of asyncio go on: ``await experiment.run_async(repetitions=5)``.
+
+        A task that is cancelled ends the runs within a moment, and waits for that; what is finished stays in
+        the files of ``out``, and ``resume`` goes on with it. With an ``executor`` the run that is going on, or
+        the task that comes next, ends first.
+
+        Args:
+            progress: as of ``run``; a function is called in that thread.
+            how: all else that ``run`` takes.
+
+        >>> experiment = Experiment.from_dict({
+        ...     "schema": 1, "name": "line", "duration": "1s", "nodes": {"a": {}, "b": {}},
+        ...     "links": {"line": {"ends": ["a", "b"], "rate": "10mbit", "rtt": "10ms"}},
+        ...     "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+        ... })
+        >>> asyncio.run(experiment.run_async()).value("f goodput") > 8
+        True
+        """
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(f"progress: True, False or a function, not {progress!r}")
+        is_cancelled = threading.Event()
+        bar = None if callable(progress) else bars.begin(progress)
+        told = progress if callable(progress) else bar
+
+        def tell(done: float, runs: int, virtual_seconds: float) -> None:
+            if is_cancelled.is_set():
+                raise _Cancelled
+            if told is not None:
+                told(done, runs, virtual_seconds)
+
+        def run() -> Results:
+            try:
+                return self.run(progress=tell, **how)
+            finally:
+                if bar is not None:
+                    bar.close()
+
+        thread = asyncio.get_running_loop().run_in_executor(None, run)
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            # Whoever cancels again waits as well: the files are being written.
+            while not thread.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([thread])
+            thread.exception()
+            raise
+
     def congestion_control(self, name: str, module: type[CongestionControl]) -> None:
         """Makes a class known as a congestion control: ``ackwright.congestion`` has an example.
 
@@ -274,6 +332,10 @@ class Experiment:
     def __repr__(self) -> str:
         name = self["name"] if "name" in self else "?"
         return f"<Experiment {name!r}>"
+
+
+class _Cancelled(Exception):
+    """Ends the runs of a task that was cancelled."""
 
 
 def _check_number(name: str, number: int | None, least: int, most: int) -> None:

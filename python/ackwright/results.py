@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ackwright import _native
@@ -38,6 +40,19 @@ class Run:
 def _table_again(columns: list[tuple[str, str, list[Any]]]) -> _native.Table:
     """A table that has come from another process."""
     return _native.Table.of_columns(columns)
+
+
+def _pandas_of(table: _native.Table) -> Any:
+    """A table as pandas has it: by Arrow, where pandas reads that, else column by column."""
+    pandas = import_module("pandas")
+    with suppress(AttributeError, ImportError):
+        return pandas.DataFrame.from_arrow(table)
+    return pandas.DataFrame({name: table[name] for name in table.columns})
+
+
+def _polars_of(table: _native.Table) -> Any:
+    """A table as polars has it."""
+    return import_module("polars").DataFrame(table)
 
 
 def _label(value: object) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,49 @@ def test_asyncio_goes_on_meanwhile() -> None:
 
     results, ticks = asyncio.run(both())
     assert len(results) == 2 and ticks > 1
+
+
+def test_a_run_is_awaited() -> None:
+    told: list[float] = []
+
+    async def both() -> tuple[ackwright.Results, int]:
+        experiment = Experiment.from_dict(LINE)
+        run = asyncio.create_task(experiment.run_async(progress=lambda *now: told.append(now[0])))
+        ticks = 0
+        while not run.done():
+            await asyncio.sleep(0.001)
+            ticks += 1
+        return await run, ticks
+
+    results, ticks = asyncio.run(both())
+    assert len(results) == 2 and ticks > 1 and told
+    assert results.runs[0].fingerprint == Experiment.from_dict(LINE).run().runs[0].fingerprint
+    with pytest.raises(TypeError, match="progress: True, False or a function"):
+        asyncio.run(Experiment.from_dict(LINE).run_async(progress="yes"))  # type: ignore[arg-type]
+    with pytest.raises(ackwright.ExperimentError):
+        asyncio.run(Experiment.from_dict(LINE | {"duration": "-1s"}).run_async())
+
+
+def test_a_run_that_is_awaited_ends_when_it_is_cancelled(tmp_path: Path) -> None:
+    long = Experiment.from_dict(LINE | {"duration": "20000s", "repetitions": 2})
+    long["measure.sample"] = "1s"
+
+    async def cancel_twice() -> tuple[int, float]:
+        before = threading.active_count()
+        run = asyncio.create_task(long.run_async(out=tmp_path / "out", jobs=1, keep=False))
+        await asyncio.sleep(0.3)
+        run.cancel()
+        await asyncio.sleep(0)
+        run.cancel()
+        begun = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        return threading.active_count() - before, time.monotonic() - begun
+
+    threads, seconds = asyncio.run(cancel_twice())
+    assert threads <= 1 and seconds < 10
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(long.run_async(), timeout=0.2))
 
 
 class Gentle(CongestionControl):

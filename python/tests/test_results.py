@@ -76,6 +76,7 @@ def test_pandas_reads_tables(results: ackwright.Results) -> None:
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame.from_arrow(results.metrics)
     assert list(frame["value"]) == results.metrics["value"]
+    assert frame.equals(results.metrics.to_pandas())
     csv = pandas.read_csv(io.StringIO(results.flows.csv()))
     assert list(csv["flow"]) == results.flows["flow"]
 
@@ -93,3 +94,18 @@ def test_plots(results: ackwright.Results) -> None:
     with pytest.raises(LookupError):
         results.plot("latency", of="nobody")
     matplotlib.pyplot.close("all")
+
+
+def test_tables_become_frames(
+    results: ackwright.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    frames = [results.metrics.to_pandas(), results.series("flow-download").to_pandas()]
+    # Before pandas 3, and without pyarrow.
+    monkeypatch.delattr(pandas.DataFrame, "from_arrow", raising=False)
+    for table, frame in zip([results.metrics, results.series("flow-download")], frames, strict=True):
+        again = table.to_pandas()
+        assert list(again.columns) == list(frame.columns) == table.columns
+        pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
+    polars = pytest.importorskip("polars")
+    assert results.metrics.to_polars().equals(polars.DataFrame(results.metrics))

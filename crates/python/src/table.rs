@@ -136,6 +136,14 @@ impl Table {
         format!("<Table of {} rows: {}>", self.0.rows(), self.columns().join(", "))
     }
 
+    fn to_pandas(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("ackwright.results")?.getattr("_pandas_of")?.call1((slf,))
+    }
+
+    fn to_polars(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("ackwright.results")?.getattr("_polars_of")?.call1((slf,))
+    }
+
     fn csv(&self) -> PyResult<String> {
         let bytes = self.0.csv()?;
         String::from_utf8(bytes).map_err(|error| PyRuntimeError::new_err(error.to_string()))
