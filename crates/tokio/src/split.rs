@@ -29,7 +29,7 @@ pub struct ReadHalf<'a> {
     stream: &'a TcpStream,
 }
 
-/// Writes, as long as the stream is lent. Its end ends nothing; [`shutdown`](tokio::io::AsyncWriteExt::shutdown) does.
+/// Writes, as long as the stream is lent. Its end ends nothing; [`poll_shutdown`](AsyncWrite::poll_shutdown) does.
 #[derive(Debug)]
 pub struct WriteHalf<'a> {
     stream: &'a TcpStream,

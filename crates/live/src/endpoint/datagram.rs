@@ -196,13 +196,11 @@ impl UdpSocket {
             if let Some(error) = state.host.udp_take_error(self.id).map_err(call_failed)? {
                 return Poll::Ready(Err(failed(error)));
             }
-            match receive(state)? {
-                Some(done) => Poll::Ready(Ok(done)),
-                None => {
-                    state.wait(self.id, WaitFor::Readable, cx.waker());
-                    Poll::Pending
-                }
+            if let Some(done) = receive(state)? {
+                return Poll::Ready(Ok(done));
             }
+            state.wait(self.id, WaitFor::Readable, cx.waker());
+            Poll::Pending
         })
     }
 

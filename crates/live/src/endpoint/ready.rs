@@ -8,6 +8,7 @@ use std::task::{Poll, Waker};
 
 /// What a socket is ready for, as `poll(2)` tells it (`tcp_poll`, `udp_poll`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each bit that poll(2) tells")]
 pub struct Readiness {
     /// A read finds something, or the end (`EPOLLIN`).
     pub readable: bool,

@@ -1,6 +1,7 @@
 //! Datagrams: what tokio's own socket answers over the loopback interface, ours answers over its device.
 
 use super::*;
+use std::future::{Ready, ready};
 use std::net::UdpSocket as Kernel;
 use tokio::io::{Interest, ReadBuf};
 
@@ -29,8 +30,8 @@ macro_rules! scenes {
                 told(s.try_send_to(b"", there)),
                 told(theirs.recv_from(&mut memory).map(|(len, from)| (len, from == here))),
                 told(theirs.recv_from(&mut memory).map(|(len, from)| (len, from == here))),
-                seen(s.send_to(&[0; 65_508], there)).await,
-                seen(s.send_to(&[0; 70_000], there)).await,
+                seen(s.send_to(&vec![0; 65_508], there)).await,
+                seen(s.send_to(&vec![0; 70_000], there)).await,
                 seen(s.send_to(b"x", SocketAddr::new(there.ip(), 0))).await,
                 seen(s.send_to(b"x", address("255.255.255.255:1"))).await,
                 seen(s.send_to(b"x", address("[::1]:1"))).await,
@@ -130,16 +131,16 @@ async fn bind_theirs(_: &Theirs) -> io::Result<tokio::net::UdpSocket> {
     tokio::net::UdpSocket::bind("0.0.0.0:0").await
 }
 
-async fn bind_ours(net: &Ours) -> io::Result<ackwright_tokio::UdpSocket> {
-    ackwright_tokio::UdpSocket::bind(&net.stack, address("0.0.0.0:0"))
+fn bind_ours(net: &Ours) -> Ready<io::Result<ackwright_tokio::UdpSocket>> {
+    ready(ackwright_tokio::UdpSocket::bind(&net.stack, address("0.0.0.0:0")))
 }
 
 async fn connect_theirs(s: &tokio::net::UdpSocket, peer: SocketAddr) -> io::Result<()> {
     s.connect(peer).await
 }
 
-async fn connect_ours(s: &ackwright_tokio::UdpSocket, peer: SocketAddr) -> io::Result<()> {
-    s.connect(peer)
+fn connect_ours(s: &ackwright_tokio::UdpSocket, peer: SocketAddr) -> Ready<io::Result<()>> {
+    ready(s.connect(peer))
 }
 
 scenes!(play_theirs, Theirs, bind_theirs, connect_theirs);

@@ -94,9 +94,10 @@ macro_rules! scenes {
 
             // A full one becomes writable again, and two tasks that look are told both.
             let (s, mut theirs) = pair(net).await;
+            let block = vec![7; 100_000];
             // Until the peer's buffer is full as well.
-            while s.try_write(&[7; 100_000]).is_ok() {
-                while s.try_write(&[7; 100_000]).is_ok() {}
+            while s.try_write(&block).is_ok() {
+                while s.try_write(&block).is_ok() {}
                 pause().await;
             }
             let full = [told(s.try_write(b"x")), seen(s.writable()).await];
@@ -134,7 +135,6 @@ macro_rules! scenes {
                 told(writes.try_write(b"hi")),
                 (reads.as_ref().peer_addr_told() == writes.as_ref().peer_addr_told()).to_string(),
             ];
-            drop((reads, writes));
             let whole = [seen(s.write_all(b"j")).await, told(theirs.read_exact(&mut memory[..3]))];
             all.push(("lent halves", [lent.to_vec(), whole.to_vec()].concat()));
 
