@@ -1,5 +1,46 @@
 //! Linux's network fast path as pure state machines: data in, data out.
 //!
+//! A host connects, and its driver takes out what it says, until it has nothing more to say:
+//!
+//! ```
+//! use datapath::host::{Host, PortConfig};
+//! use datapath::node::Poll;
+//! use datapath::packet::{LinkHeader, Packet, TcpFlags};
+//! use datapath::units::{Duration, Instant};
+//!
+//! let mut host = Host::new();
+//! let port = host.add_port(PortConfig {
+//!     addresses: vec![("10.0.0.1".parse()?, 24)],
+//!     link: LinkHeader::None,
+//!     ..PortConfig::default()
+//! });
+//!
+//! // Time is what the driver says it is. The device has room for one packet.
+//! let now = Instant::ZERO;
+//! host.grant(now, port, 1);
+//! let config = host.tcp_defaults();
+//! host.tcp_connect(now, "10.0.0.1:4000".parse()?, "10.0.0.2:80".parse()?, &config)
+//!     .expect("there is a route");
+//!
+//! let (mut place, mut sent) = (Packet::default(), Vec::new());
+//! let come_back = loop {
+//!     match host.poll(now, &mut place) {
+//!         Poll::Send { port, .. } => {
+//!             sent.push(place.take());
+//!             // It has left its device at once: there is room for the next one.
+//!             host.credit(now, port);
+//!         }
+//!         Poll::Drop(reason) => println!("dropped: {}", reason.name()),
+//!         Poll::Ready(_) | Poll::Event(_) => {}
+//!         Poll::Idle(at) => break at,
+//!     }
+//! };
+//! assert!(sent[0].tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN)));
+//! // Then, if nobody has answered, the SYN is sent again: a second later, and never early.
+//! assert!(come_back >= now + Duration::from_secs(1));
+//! # Ok::<(), std::net::AddrParseError>(())
+//! ```
+//!
 //! # The law
 //!
 //! The datapath is a pure function of (state, packet, time). A driver (the simulator, a live loop,
@@ -34,7 +75,7 @@
 //! ([`on_one_machine`](host::Host::on_one_machine)). To prefetch ([`prefetch`](host::Host::prefetch)) changes nothing.
 //!
 //! Who breaks this is told by a panic, in release builds too. `examples/one_host_by_hand.rs` turns a
-//! host by hand.
+//! host by hand, `two_hosts_by_hand.rs` two that talk to each other.
 //!
 //! # The map
 //!
