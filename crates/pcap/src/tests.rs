@@ -4,7 +4,7 @@ use super::*;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, MacAddr, Meta, Network, SackBlock, SackList,
-    Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
+    Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, option_kind, protocol,
 };
 use datapath::units::Instant;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn menagerie() -> Vec<Packet> {
 
     let full = with(ipv4(protocol::TCP), tcp(ack | psh, data), 1448);
     let mut fast_open = with(ipv4(protocol::TCP), tcp(TcpFlags::SYN, syn), 0);
-    assert!(fast_open.push_tcp_option(options::kind::FAST_OPEN, &[1, 2, 3, 4, 5, 6, 7, 8]));
+    assert!(fast_open.push_tcp_option(option_kind::FAST_OPEN, &[1, 2, 3, 4, 5, 6, 7, 8]));
     let mut big = with(ipv6(protocol::TCP), tcp(ack | psh, data), 3000);
     big.meta.gso_size = 1428;
     big.meta.gso_segs = 3;

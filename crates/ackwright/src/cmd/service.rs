@@ -249,7 +249,7 @@ fn reload_at(mut hangups: Signals, file: &Path, inside: &ControlHandle, mut curr
             }
             Err(why) => {
                 error!(file = %file.display(), "reload failed, the old configuration stays in \
-                    force: {why}")
+                    force: {why}");
             }
         }
     }
