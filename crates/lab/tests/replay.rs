@@ -314,7 +314,7 @@ fn what_cannot_be_in_a_capture_is_left_out_or_refused() {
     assert_eq!((report.counts.unreadable, report.counts.taken), (1, 2));
     written(&[(0, 60), (u64::MAX, 60)]);
     let refused = replayed(&path, &options("fq"), None).expect_err("time has an end");
-    assert!(matches!(refused, Error::Capture(what) if what.contains("packet 2 comes more than")));
+    assert!(matches!(refused, Error::Capture(what) if what.contains("packet 2 arrives more than")));
 }
 
 /// A large packet blocks a line of 64 kbit/s, then six ACKs come.

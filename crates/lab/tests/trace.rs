@@ -169,7 +169,7 @@ fn who_is_not_answered_has_asked() {
     let one = run(&["links.dsl.loss=\"100%\""], Some(&wanted)).explained.remove(0);
     let asked = one.story.lines().filter(|line| line.ends_with(" > SYN win 64240")).count();
     assert!(asked > 1, "{}", one.story);
-    let why = format!("download has asked for a connection {asked} times; nobody has answered.\n");
+    let why = format!("download tried to connect {asked} times; it got no answer.\n");
     assert_eq!(one.why, why);
 }
 

@@ -167,7 +167,7 @@ impl Account {
                 let _ = writeln!(text, "{what:<34}{one:>first$}{two:>second$}");
             }
         };
-        row("packets taken in", &|it| it.taken.packets.to_string(), true);
+        row("packets received", &|it| it.taken.packets.to_string(), true);
         row("packets sent", &|it| it.sent.packets.to_string(), true);
         row("bytes sent", &|it| it.sent.bytes.to_string(), true);
         let reasons: std::collections::BTreeSet<Reason> =
@@ -178,9 +178,9 @@ impl Account {
         }
         row("refused by the device", &|it| it.refused.to_string(), false);
         row("left when the drain ended", &|it| it.left.to_string(), false);
-        row("not taken in: unreadable", &|it| it.lost.unreadable.to_string(), false);
-        row("not taken in: no buffer", &|it| it.lost.no_buffer.to_string(), false);
-        row("not taken in: socket was full", &|it| it.lost.missed.to_string(), false);
+        row("not received: unreadable", &|it| it.lost.unreadable.to_string(), false);
+        row("not received: no buffer", &|it| it.lost.no_buffer.to_string(), false);
+        row("not received: socket was full", &|it| it.lost.missed.to_string(), false);
         row("unaccounted for", &|it| it.unaccounted().to_string(), false);
         let Lateness { wakes, over_1ms, max, .. } = &self.lateness;
         let [one, two] = head;

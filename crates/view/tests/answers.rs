@@ -240,7 +240,7 @@ fn what_is_no_result_of_ours_is_told() {
     assert!(told(&place.0.join("nowhere")).contains("No such file"));
     for (text, why) in [
         ("{", "EOF"),
-        ("{\"schema\": 2, \"points\": []}", "schema 2 is not known"),
+        ("{\"schema\": 2, \"points\": []}", "schema 2 is not supported"),
         ("[1]", "not a summary"),
     ] {
         std::fs::write(place.0.join("summary.json"), text).unwrap();

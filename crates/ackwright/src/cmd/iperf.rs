@@ -208,7 +208,7 @@ fn rate(text: &str) -> Result<u64, String> {
 }
 
 fn scaled(text: &str, step: u64) -> Result<u64, String> {
-    let wrong = || format!("{text:?}: expected a number, optionally with K, M or G");
+    let wrong = || format!("{text:?}: expected a number above 0, optionally with K, M or G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => 1,

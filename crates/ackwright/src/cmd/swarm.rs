@@ -301,7 +301,7 @@ mod tests {
         let last = "18446744073709551614";
         assert_eq!(seeds(last), Ok((u64::MAX - 1, Some(u64::MAX))));
         for none in ["18446744073709551615", "18446744073709551615.."] {
-            let told = format!("18446744073709551615 is no seed: the largest is {last}");
+            let told = format!("18446744073709551615 is not a seed: the largest is {last}");
             assert_eq!(seeds(none), Err(told));
         }
         assert_eq!(seeds("x"), Err("\"x\" is not a seed: expected a whole number".to_owned()));

@@ -113,7 +113,7 @@ fn an_unwritable_directory_is_a_clear_error() {
     assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
     let below = ackwright(&["run", &file, "--out", &format!("{file}/below")]);
     assert_eq!(below.status.code(), Some(2));
-    assert!(stderr(&below).contains("probes.toml is no folder"), "{}", stderr(&below));
+    assert!(stderr(&below).contains("probes.toml is not a directory"), "{}", stderr(&below));
 }
 
 /// A device that is always full stands for a full disk.

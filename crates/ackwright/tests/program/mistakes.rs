@@ -373,7 +373,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         ),
         (
             format!("{PROBES}[links.second]\nends = [\"a\", \"b\"]\ncost = 2"),
-            ":19:8: a \"cost\" takes a [topology]",
+            ":19:8: a \"cost\" needs a [topology]",
             "[routes]",
         ),
     ];
@@ -418,11 +418,19 @@ fn no_picture_is_left_out_in_silence() {
     for option in ["--out", "--qlog"] {
         let into_file = ackwright(&["run", &file, option, &file]);
         assert_eq!(into_file.status.code(), Some(2), "{}", stderr(&into_file));
-        assert!(stderr(&into_file).contains("plots.toml is no folder"), "{}", stderr(&into_file));
+        assert!(
+            stderr(&into_file).contains("plots.toml is not a directory"),
+            "{}",
+            stderr(&into_file)
+        );
         let below = format!("{file}/results");
         let below_file = ackwright(&["run", &file, option, &below]);
         assert_eq!(below_file.status.code(), Some(2), "{}", stderr(&below_file));
-        assert!(stderr(&below_file).contains("plots.toml is no folder"), "{}", stderr(&below_file));
+        assert!(
+            stderr(&below_file).contains("plots.toml is not a directory"),
+            "{}",
+            stderr(&below_file)
+        );
     }
 }
 
@@ -435,7 +443,11 @@ fn no_folder_is_made_of_a_file() {
         for folder in [script.clone(), format!("{script}/below")] {
             let refused = ackwright(&["drill", &script, option, &folder]);
             assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-            assert!(stderr(&refused).contains("connect.pkt is no folder"), "{}", stderr(&refused));
+            assert!(
+                stderr(&refused).contains("connect.pkt is not a directory"),
+                "{}",
+                stderr(&refused)
+            );
         }
     }
 }

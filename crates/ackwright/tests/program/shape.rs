@@ -26,7 +26,10 @@ fn a_shaper_traces_its_queues() {
         ackwright(&[&always[..], &queue, more].concat())
     };
     let said = stdout(&shape(&["--trace", &trace]));
-    assert!(said.contains(&format!("the trace is in {trace}; ui.perfetto.dev opens it")), "{said}");
+    assert!(
+        said.contains(&format!("the trace is in {trace}; open it in ui.perfetto.dev")),
+        "{said}"
+    );
     let bytes = fs::read(&trace).expect("a trace");
     let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     for text in [&one, &format!("queue to {two}"), "backlog", "delay", "Tin 0: backlog", "drop "] {

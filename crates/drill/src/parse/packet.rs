@@ -306,7 +306,7 @@ impl Parser {
                 Family::V6 => (2, 0),
             };
             if (kind, code) != wants {
-                let fix = "only `unreachable frag_needed` and `packet_too_big` tell an MTU";
+                let fix = "only `unreachable frag_needed` and `packet_too_big` carry an MTU";
                 return Err(Fault::new(pos, "this ICMP message has no MTU", fix));
             }
             Some(mtu)

@@ -228,7 +228,7 @@ impl Shell {
             if path.rsplit('/').next() == Some("defaults.sh") && !Path::new(path).is_absolute() {
                 return Ok(DEFAULTS.to_owned());
             }
-            let what = format!("`{path}` is no script below the folder of the run");
+            let what = format!("`{path}` is not a script below the directory of the run");
             return Err(Fault::new(pos, what, "scripts elsewhere are not read"));
         };
         let unreadable = |why: String| Fault::new(pos, format!("{}: {why}", file.display()), "");

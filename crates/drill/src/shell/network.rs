@@ -59,7 +59,7 @@ pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Comma
 pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult> {
     for arg in args {
         let Some((file, value)) = arg.split_once('=') else {
-            let what = format!("`{arg}` is no setting");
+            let what = format!("`{arg}` is not a setting");
             return Err(Fault::new(pos, what, "write /proc/sys/…=VALUE"));
         };
         let ran = set(kernel, file, value, pos)?;

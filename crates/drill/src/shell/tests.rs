@@ -253,11 +253,11 @@ fn scripts_of_the_suite() {
     assert_eq!(fault.pos.line, 2);
     assert!(fault.what.starts_with("../broken.sh:3:"), "{fault}");
     assert!(run("../loop.sh").0.is_err());
-    assert!(run("../../outside.sh").0.expect_err("outside").what.contains("below the folder"));
+    assert!(run("../../outside.sh").0.expect_err("outside").what.contains("below the directory"));
     std::fs::remove_dir_all(&root).expect("tidy");
 }
 
-/// A suite's own `defaults.sh` is read if it lies below the folder of the run, and only then.
+/// A suite's own `defaults.sh` is read if it lies below the directory of the run, and only then.
 #[test]
 fn a_suites_own_defaults() {
     let root = std::env::temp_dir().join(format!("ackwright-drill-{}", std::process::id()));

@@ -262,7 +262,7 @@ table = ["total goodput"]
     #[test]
     fn what_a_plot_asks_for_in_vain_is_told_at_its_place() {
         for (plot, what) in [
-            ("what = \"w fct 98 %\"", ":30:8: nothing measures \"w fct 98 %\""),
+            ("what = \"w fct 98 %\"", ":30:8: no metric is called \"w fct 98 %\""),
             ("what = \"one godput\"", "did you mean \"goodput\"?"),
             (
                 "what = \"cwnd\"\nscopes = [\"one\", \"mani\"]",
@@ -284,7 +284,7 @@ table = ["total goodput"]
         for (name, what) in [
             (
                 "total godput",
-                "m.toml:28:10: nothing measures \"total godput\"; did you mean \"goodput\"?",
+                "m.toml:28:10: no metric is called \"total godput\"; did you mean \"goodput\"?",
             ),
             ("totl goodput", "did you mean \"total\"?"),
             ("w fct 98 %", "no metric is called \"w fct 98 %\""),

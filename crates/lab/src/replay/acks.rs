@@ -48,8 +48,8 @@ pub struct ReplayedAck {
     pub ack: u32,
     /// Sent, filtered, or dropped by the AQM or for lack of memory.
     pub end: End,
-    /// The rule that decided last, and the record of the packet that had come; `None` if no ACK
-    /// came behind it while it waited.
+    /// The rule that decided last, and the record of the packet that had come; `None` if no later
+    /// ACK arrived while it was queued.
     pub decided: Option<(AckRule, u64)>,
 }
 
@@ -254,7 +254,7 @@ impl ReplayedAck {
     pub fn text(&self) -> String {
         let why = match self.decided {
             Some((rule, by)) => format!("{} (behind it: #{by})", rule.sentence()),
-            None => "no ACK came behind it while it waited".into(),
+            None => "no later ACK arrived while it was queued".into(),
         };
         format!(
             "{:.6} #{} {} {} ack {}: {}, {why}",
@@ -324,7 +324,7 @@ impl AckReport {
                 row
             })
             .collect();
-        let mut alone = vec!["nothing: no ACK came behind it".to_owned()];
+        let mut alone = vec!["nothing: no later ACK arrived".to_owned()];
         alone.extend(self.sums.iter().map(|(_, sum)| sum.alone.to_string()));
         rows.push(alone);
         let mut numeric = vec![true; head.len()];

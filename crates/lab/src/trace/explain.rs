@@ -54,7 +54,7 @@ impl Story {
             count => format!("{count} times"),
         };
         let then = if self.heard { "it has sent no data" } else { "it got no answer" };
-        Some(format!("{name} has asked for a connection {times}; {then}.\n"))
+        Some(format!("{name} tried to connect {times}; {then}.\n"))
     }
 
     /// Something happened to `conn`.
@@ -214,7 +214,7 @@ pub fn sentence(kind: &EventKind, number: &dyn Fn(Seq) -> i64) -> String {
         }
         EventKind::Undo { snd_cwnd, snd_ssthresh } => {
             let ssthresh = threshold(snd_ssthresh);
-            format!("undo        cwnd {snd_cwnd}, ssthresh {ssthresh}: the loss was not one")
+            format!("undo        cwnd {snd_cwnd}, ssthresh {ssthresh}: nothing had been lost")
         }
         EventKind::Timeout { retransmits, rto_ms } => {
             format!("timeout     after {rto_ms} ms, number {retransmits} in a row")

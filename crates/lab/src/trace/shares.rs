@@ -173,11 +173,11 @@ impl Shares {
         }
         let mut out = format!(" The window was cut {}", times(self.reductions));
         if self.undone > 0 {
-            let _ = write!(out, " and given back {}", times(self.undone));
+            let _ = write!(out, " and restored {}", times(self.undone));
         }
         let _ = write!(
             out,
-            "; {} taken for lost, {} sent again",
+            "; {} marked lost, {} retransmitted",
             segments(self.lost_segments),
             self.resent_segments
         );

@@ -74,9 +74,9 @@ fn tuple_sets(record: &Value) -> Result<BTreeMap<String, Tuples>, String> {
 fn tuple(value: &Value) -> Result<RouteKey, String> {
     let address = |at: usize| -> Result<IpAddr, String> {
         let text = value[at].as_str().ok_or("an address is missing")?;
-        text.parse().map_err(|_| format!("{text} is no address"))
+        text.parse().map_err(|_| format!("{text} is not an address"))
     };
-    let number = |at: usize| value[at].as_u64().ok_or(format!("field {at} is no number"));
+    let number = |at: usize| value[at].as_u64().ok_or(format!("field {at} is not a number"));
     Ok(RouteKey {
         src: address(0)?,
         dst: address(1)?,
@@ -256,7 +256,7 @@ impl Check<'_> {
         let packets = self.record["packets"].as_array().ok_or("no packets")?;
         let mut got = String::new();
         for packet in packets {
-            let bytes = unhex(packet.as_str().ok_or("a packet is no string")?)?;
+            let bytes = unhex(packet.as_str().ok_or("a packet is not a string")?)?;
             let flow = dissect::flow(&bytes).ok_or("a packet is not IP")?;
             let key = RouteKey {
                 src: flow.outer.src,
@@ -372,7 +372,8 @@ impl Check<'_> {
         hops.iter()
             .map(|hop| {
                 let gateway = text(hop, "via")?;
-                let gateway = gateway.parse().map_err(|_| format!("{gateway} is no address"))?;
+                let gateway =
+                    gateway.parse().map_err(|_| format!("{gateway} is not an address"))?;
                 let (port, weight) = (number(hop, "index")? as u16, number(hop, "weight")? as u16);
                 let hop = Hop { port, gateway: Some(gateway) };
                 Ok(NextHop { hop, weight, onlink: false })

@@ -136,7 +136,7 @@ fn a_file_that_is_no_text_says_where() {
     std::fs::write(&path, b"schema = 1\nname = \"m\xe4h\"\n").expect("a temporary file");
     let error = Experiment::load(&path, &[]).expect_err("it is no text").to_string();
     std::fs::remove_file(&path).expect("it was there");
-    assert!(error.contains(".toml:2:10: from here on this is not UTF-8"), "{error}");
+    assert!(error.contains(".toml:2:10: this is not UTF-8 text from here on"), "{error}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn what_would_have_no_effect_or_two_meanings_is_refused() {
     }
     let title = format!("{head}title = \"a\\u001bb\"\n{wire}{}", flow("f", "bulk"));
     let faults = Experiment::parse("x.toml", &title, &[]).unwrap_err().to_string();
-    assert!(faults.contains(":5:9: a title is one line"), "{faults}");
+    assert!(faults.contains(":5:9: a title must be one line"), "{faults}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_flow_stays_within_one_family_of_addresses() {
     };
     let faults = Experiment::parse("x.toml", &text(""), &[]).unwrap_err().to_string();
     let message =
-        "7:8: \"a\" has its first address of IPv4, and \"b\" is IPv6; give their first links";
+        "7:8: the first address of \"a\" is IPv4, but \"b\" is IPv6; give their first links";
     assert!(faults.contains(message), "{faults}");
     assert!(Experiment::parse("x.toml", &text("address = \"10.9.0.1\""), &[]).is_ok());
 }

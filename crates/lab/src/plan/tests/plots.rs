@@ -47,10 +47,10 @@ fn odd_plots_are_told_at_their_place() {
         ("what = \"cwdn\"", ":12:8: \"cwdn\" cannot be plotted; did you mean \"cwnd\"?"),
         ("what = \"cwnd\"\nformat = \"gif\"", ":13:10: \"gif\" is not a valid format"),
         ("what = \"cwnd\"\nsize = [1, 2]", ":13:8: a size is"),
-        ("what = \"cwnd\"\nname = \"../x\"", ":13:8: the name may hold"),
+        ("what = \"cwnd\"\nname = \"../x\"", ":13:8: the name may contain"),
         ("what = \"total goodput\"\nagainst = \"rate\"", ":13:11: no axis is called \"rate\""),
         ("what = \"cwnd\"\n[[plot]]\nwhat = \"cwnd\"", "another plot is called \"cwnd\""),
-        ("what = \"cwnd\"\nformat = []", ":13:10: no format is left"),
+        ("what = \"cwnd\"\nformat = []", ":13:10: no format given"),
         (
             "what = \"cwnd\"\nagainst = \"links.wire.rate\"",
             ":13:11: \"against\" applies only to plots of a metric",
@@ -70,7 +70,7 @@ fn odd_plots_are_told_at_their_place() {
         ),
         (
             "what = \"total rto\"\nname = \"x\"\n[[plot]]\nwhat = \"total goodput\"\nname = \"X-map\"",
-            ":14:1: another plot writes plots/X-map",
+            ":14:1: another plot also writes plots/X-map",
         ),
         ("what = \"cwnd\"\nbin = 7", "unknown key \"bin\"; did you mean \"bins\"?"),
     ] {

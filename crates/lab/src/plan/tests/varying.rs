@@ -153,9 +153,10 @@ fn what_is_wrong_is_told_at_its_place() {
         let told = read(words).unwrap_err();
         assert!(told.contains(what), "{words}: {told}");
     }
-    for (file, what) in
-        [("bad.trace", ":3: 3 is before the line above"), ("still.trace", "last for some time")]
-    {
+    for (file, what) in [
+        ("bad.trace", ":3: 3 is earlier than the line above"),
+        ("still.trace", "last for some time"),
+    ] {
         let text = FILE
             .replace("rate = \"10mbit\"\n", "")
             .replace("WORDS", &format!("trace = \"{file}\""));

@@ -158,7 +158,7 @@ fn flows_that_begin_too_fast_are_found_before_a_run() {
         "size = \"fixed 10kb\"\nload = 1\nstop = \"1us\"\nhosts = \"fast-*\"\n\
         [nodes]\nfast = { count = 2 }\n[links]\nl = { ends = [\"fast-1\", \"fast-2\"], rate = \"100000gbit\" }",
     );
-    assert!(found.contains("w.toml:10:8: a host would begin"), "{found}");
+    assert!(found.contains("w.toml:10:8: a host would start"), "{found}");
 }
 
 /// In an incast those that ask do not send: with one client the others send all.
