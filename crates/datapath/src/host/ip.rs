@@ -330,6 +330,7 @@ impl Host {
                 Enqueue::Queued
             }
             _ => {
+                // Counted above, as nearly all packets have a route; the kernel counts only those (`__ip_local_out`).
                 self.stats.out_requests -= 1;
                 self.stats.out_no_routes += 1;
                 self.drop_packet(Reason::NoRoute, packet.take());

@@ -215,7 +215,7 @@ impl Connection {
     fn init_metrics(&mut self, cx: &Cx<'_>) {
         // A timeout in the handshake tells nothing (`tcp_init_metrics`).
         self.window.snd_ssthresh = initial_ssthresh(&self.config);
-        if !self.heed_metrics(cx) && self.rtt.srtt_us_8.is_none() {
+        if !self.apply_peer_metrics(cx) && self.rtt.srtt_us_8.is_none() {
             // No sample: the SYN was retransmitted and there are no timestamps.
             let fallback = super::timers_fire::TIMEOUT_FALLBACK_MS;
             self.rtt.mdev_us_4 = fallback * 1_000;

@@ -95,7 +95,7 @@ impl Connection {
 
     /// What others have left for this one, which has just been established (`tcp_init_metrics`): threshold, reordering,
     /// and the first timeout, where they had a longer RTT than the handshake. Gives whether they had.
-    pub(super) fn heed_metrics(&mut self, cx: &Cx<'_>) -> bool {
+    pub(super) fn apply_peer_metrics(&mut self, cx: &Cx<'_>) -> bool {
         if cx.shared.metrics.is_empty() {
             return false;
         }

@@ -58,7 +58,7 @@ impl Connection {
 
     /// What a connection takes over that begins between the same ends. `None`: it may not, as without a timestamp
     /// nothing tells what belongs to this one (`tcp_twsk_unique`, RFC 6191).
-    pub fn leaves_to_next(&self) -> Option<Inherited> {
+    pub fn recyclable(&self) -> Option<Inherited> {
         let ended = self.state == State::TimeWait || self.waits_as_time_wait() && self.orphan;
         if !ended || self.opt.ts_recent_stamp == 0 {
             return None;
@@ -71,7 +71,7 @@ impl Connection {
 
     /// From when on, in ms, its port may be chosen for a connection between the same ends by a socket that does not
     /// ask for it (`tcp_tw_reuse`). `None`: not as long as it lasts.
-    pub fn is_chosen_from(&self) -> Option<u64> {
+    pub fn reusable_from(&self) -> Option<u64> {
         let sysctl = &self.config.sysctl;
         let allowed = match sysctl.tcp_tw_reuse {
             0 => false,

@@ -20,7 +20,7 @@ impl Host {
     /// Whether a socket that has chosen its port may connect between these ends.
     pub(in crate::host) fn may_connect(&mut self, ends: Ends) -> bool {
         let there = self.tcp_stack().connections.get(&ends);
-        there.is_none_or(|id| self.connection_at(id).and_then(Connection::leaves_to_next).is_some())
+        there.is_none_or(|id| self.connection_at(id).and_then(Connection::recyclable).is_some())
     }
 
     /// A connection is about to begin between `ends`: one in TIME-WAIT makes way for it.
@@ -33,7 +33,7 @@ impl Host {
 
     #[cold]
     fn recycle(&mut self, now: Instant, id: u32, between: Ends, ends: &mut Endpoints) {
-        let Some(left) = self.connection_at(id).and_then(Connection::leaves_to_next) else {
+        let Some(left) = self.connection_at(id).and_then(Connection::recyclable) else {
             return;
         };
         ends.iss = left.iss;
@@ -76,7 +76,7 @@ impl Host {
     /// How the ends of a connection whose port nobody has chosen are taken.
     fn use_of(&mut self, now: Instant, ends: Ends) -> Use {
         let Some(id) = self.tcp_stack().connections.get(&ends) else { return Use::Free };
-        match self.connection_at(id).and_then(Connection::is_chosen_from) {
+        match self.connection_at(id).and_then(Connection::reusable_from) {
             Some(from) if from <= now.as_millis() => Use::Free,
             Some(from) => Use::FreeFrom(Instant::ZERO + Duration::from_millis(from)),
             None => Use::Taken,
