@@ -354,8 +354,7 @@ impl Partition {
         self.do_softirqs(Context::Program);
     }
 
-    /// A virtual device has taken a packet; with modelled softirqs its owner is notified when the
-    /// far end has it.
+    /// A virtual device has taken a packet; with modelled softirqs the far end's receipt notifies its owner.
     #[cold]
     pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
         let turn = self.last_turn();

@@ -378,9 +378,7 @@ impl fmt::Display for TopologyError {
             Self::SelfLink(name) => write!(f, "a link leads from \"{name}\" to itself"),
             Self::Unconnected(name) => write!(f, "no link leads to \"{name}\""),
             Self::BadRoute(name, error) => write!(f, "a route of \"{name}\" is refused: {error}"),
-            Self::NoRoute { from, to } => {
-                write!(f, "there is no route from \"{from}\" to \"{to}\"")
-            }
+            Self::NoRoute { from, to } => write!(f, "no route leads from \"{from}\" to \"{to}\""),
             Self::RoutingLoop { from, to } => {
                 write!(f, "the routes from \"{from}\" to \"{to}\" form a loop")
             }
