@@ -325,7 +325,7 @@ class _Sweep:
                     return outcome
                 else:
                     self._desk.fetch(outcome.files, whole=place[1] == 0)
-                    if not self._collection.take(*place):
+                    if not self._collection.add_run(*place):
                         name = outcome.files[-1]
                         return OutputError(f"{name} was written, and is not there", None, name)
                     finished += 1
