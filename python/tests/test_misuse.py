@@ -22,14 +22,14 @@ NUMPY = pytest.importorskip("numpy")
 @pytest.mark.parametrize(
     ("value", "kind", "words"),
     [
-        (float("nan"), ValueError, "experiment['duration']: NaN is no value"),
-        (float("-inf"), ValueError, "experiment['duration']: -inf is no value"),
-        (2**63, OverflowError, "experiment['duration']: a whole number"),
-        (-(2**200), OverflowError, "experiment['duration']: a whole number"),
-        (b"8s", TypeError, "experiment['duration']: a bytes is no value"),
-        (bytearray(b"8s"), TypeError, "experiment['duration']: a bytearray is no value"),
-        ({"deep": [1, None]}, TypeError, "experiment['duration'].deep: a NoneType is no value"),
-        ({1, 2}, TypeError, "experiment['duration']: a set is no value"),
+        (float("nan"), ValueError, "experiment['duration']: NaN is not a value of an experiment"),
+        (float("-inf"), ValueError, "experiment['duration']: -inf is not a value of an experiment"),
+        (2**63, OverflowError, "experiment['duration']: an integer of an experiment must fit in 64 bits"),
+        (-(2**200), OverflowError, "experiment['duration']: an integer of an experiment must fit in 64 bits"),
+        (b"8s", TypeError, "experiment['duration']: a bytes is not a value of an experiment"),
+        (bytearray(b"8s"), TypeError, "experiment['duration']: a bytearray is not a value of an experiment"),
+        ({"deep": [1, None]}, TypeError, "experiment['duration'].deep: a NoneType is not a value of an experiment"),
+        ({1, 2}, TypeError, "experiment['duration']: a set is not a value of an experiment"),
     ],
 )
 def test_what_is_no_value_is_told_with_its_place(value: Any, kind: type[Exception], words: str) -> None:
@@ -54,14 +54,14 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("how", "kind", "words"),
     [
-        ({"seed": -1}, ValueError, "seed: a whole number from 0"),
-        ({"seed": 2**64}, ValueError, "seed: a whole number from 0"),
-        ({"repetitions": -1}, ValueError, "repetitions: a whole number from 1"),
-        ({"repetitions": 0}, ValueError, "repetitions: a whole number from 1"),
-        ({"repetitions": 2**40}, ValueError, "repetitions: a whole number from 1"),
+        ({"seed": -1}, ValueError, "seed: must be a whole number from 0"),
+        ({"seed": 2**64}, ValueError, "seed: must be a whole number from 0"),
+        ({"repetitions": -1}, ValueError, "repetitions: must be a whole number from 1"),
+        ({"repetitions": 0}, ValueError, "repetitions: must be a whole number from 1"),
+        ({"repetitions": 2**40}, ValueError, "repetitions: must be a whole number from 1"),
         ({"out": ""}, ValueError, "out: "),
         ({"progress": "yes"}, TypeError, "progress: True, False or a function"),
-        ({"executor": "threads"}, ValueError, "there is no executor 'threads'"),
+        ({"executor": "threads"}, ValueError, "no executor is called 'threads'"),
         ({"executor": 5}, TypeError, "executor: serial"),
     ],
 )
