@@ -316,9 +316,9 @@ impl Host {
         max: u32,
         packet: &mut Packet,
     ) -> Enqueue {
-        self.stats.out_requests += 1;
         match self.route_lookup(now, packet, None) {
             Some(RouteResult::Out(index)) => {
+                self.stats.out_requests += 1;
                 let mtu = self.ports[usize::from(index)].config.mtu.min(max);
                 if too_big(packet, mtu) {
                     return self.send_large(now, index, mtu, packet.take());
@@ -326,12 +326,11 @@ impl Host {
                 self.transmit(now, index, packet)
             }
             Some(RouteResult::Local) => {
+                self.stats.out_requests += 1;
                 self.loop_back(packet.take());
                 Enqueue::Queued
             }
             _ => {
-                // Counted above, as nearly all packets have a route; the kernel counts only those (`__ip_local_out`).
-                self.stats.out_requests -= 1;
                 self.stats.out_no_routes += 1;
                 self.drop_packet(Reason::NoRoute, packet.take());
                 Enqueue::Dropped

@@ -9,7 +9,8 @@ use super::file::PipeEnd;
 use super::stream::{Phase, Stream};
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, Listener, SocketId};
+use crate::host::{Host, Listener};
+use crate::tcp::Connection;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use core::task::Poll;
@@ -121,7 +122,10 @@ fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
             let ready = host.tcp_listener(id).is_some_and(Listener::is_ready);
             if ready { READABLE } else { 0 }
         }
-        Phase::Connection(id) => told | connection_readiness(now, host, id),
+        Phase::Connection(id) => {
+            let events = host.with_tcp(now, id, |tcp, _| tcp_poll(tcp));
+            told | events.unwrap_or(number::EPOLLHUP | number::EPOLLERR)
+        }
     }
 }
 
@@ -132,34 +136,33 @@ fn shut_before(stream: &Stream) -> u32 {
     ended | if own.shut_read && own.shut_write { number::EPOLLHUP } else { 0 }
 }
 
-fn connection_readiness(now: Instant, host: &mut Host, id: SocketId) -> u32 {
-    let asked = host.with_tcp(now, id, |tcp, _| {
-        let mut events = 0;
-        let (shut_read, shut_write) = tcp.is_shut();
-        let state = tcp.state();
-        if (shut_read && shut_write) || state == State::Close {
-            events |= number::EPOLLHUP;
+/// What a connection is ready for, as `EPOLL*` bits (`tcp_poll`). Room to write is asked for with it: as in the kernel, a
+/// connection that has none wakes its writers once there is.
+pub fn tcp_poll(tcp: &mut Connection) -> u32 {
+    let mut events = 0;
+    let (shut_read, shut_write) = tcp.is_shut();
+    let state = tcp.state();
+    if (shut_read && shut_write) || state == State::Close {
+        events |= number::EPOLLHUP;
+    }
+    if shut_read {
+        events |= READABLE | number::EPOLLRDHUP;
+    }
+    let waits_for_handshake =
+        state == State::SynSent || (state == State::SynRecv && !tcp.is_passive_fast_open());
+    if !waits_for_handshake {
+        if tcp.is_readable() {
+            events |= READABLE;
         }
-        if shut_read {
-            events |= READABLE | number::EPOLLRDHUP;
+        if shut_write || tcp.poll_writable() {
+            events |= WRITABLE;
         }
-        let waits_for_handshake =
-            state == State::SynSent || (state == State::SynRecv && !tcp.is_passive_fast_open());
-        if !waits_for_handshake {
-            if tcp.is_readable() {
-                events |= READABLE;
-            }
-            if shut_write || tcp.poll_writable() {
-                events |= WRITABLE;
-            }
-            if tcp.has_urgent() {
-                events |= number::EPOLLPRI;
-            }
+        if tcp.has_urgent() {
+            events |= number::EPOLLPRI;
         }
-        if tcp.has_error() || tcp.has_notice() {
-            events |= number::EPOLLERR;
-        }
-        events
-    });
-    asked.unwrap_or(number::EPOLLHUP | number::EPOLLERR)
+    }
+    if tcp.has_error() || tcp.has_notice() {
+        events |= number::EPOLLERR;
+    }
+    events
 }

@@ -3,6 +3,7 @@
 use super::stack::State;
 use super::wait::WaitFor;
 use datapath::host::SocketId;
+use datapath::socket::number::{EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP};
 use std::io;
 use std::task::{Poll, Waker};
 
@@ -23,6 +24,21 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// Of a connection that is gone: it can be neither read nor written, and both tell that.
+    pub(super) const GONE: Self = Self::of(EPOLLIN | EPOLLOUT | EPOLLHUP);
+
+    /// From `EPOLL*` bits, read as mio and tokio do.
+    pub(super) const fn of(events: u32) -> Self {
+        Self {
+            readable: events & EPOLLIN != 0,
+            writable: events & EPOLLOUT != 0,
+            read_closed: events & (EPOLLRDHUP | EPOLLHUP) != 0,
+            write_closed: events & EPOLLHUP != 0
+                || events & EPOLLERR != 0 && events & EPOLLOUT != 0,
+            error: events & EPOLLERR != 0,
+        }
+    }
+
     /// Whether there is something of what one waits for: reading, writing. An error is of interest to both.
     fn is_of(self, [reading, writing]: [bool; 2]) -> bool {
         let for_reading = self.readable || self.read_closed || self.error;

@@ -26,6 +26,6 @@ impl Host {
 
     /// Forgets what was learnt about all peers (`ip tcp_metrics flush`).
     pub fn flush_tcp_metrics(&mut self) {
-        self.tcp_stack().shared.metrics.clear();
+        self.forget_tcp_metrics(|_| true);
     }
 }

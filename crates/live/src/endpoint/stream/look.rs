@@ -3,7 +3,7 @@
 use super::super::ready::Readiness;
 use super::super::wait::{WaitFor, wait};
 use super::{TcpStream, call_failed, take_error};
-use datapath::tcp::state::State as Tcp;
+use datapath::socket::tcp_poll;
 use datapath::tcp::{Connection, Cx};
 use std::io;
 use std::task::{Context, Poll};
@@ -50,16 +50,8 @@ impl TcpStream {
     ) -> Poll<io::Result<Readiness>> {
         self.shared().call(|state, now| {
             state.check()?;
-            let ready = state.host.with_tcp(now, self.id, |tcp, _| readiness(tcp));
-            // A connection that is gone can be neither read nor written, and both tell that.
-            let gone = Readiness {
-                readable: true,
-                writable: true,
-                read_closed: true,
-                write_closed: true,
-                error: false,
-            };
-            let ready = ready.unwrap_or(gone);
+            let events = state.host.with_tcp(now, self.id, |tcp, _| tcp_poll(tcp));
+            let ready = events.map_or(Readiness::GONE, Readiness::of);
             ready.or_wait(state, self.id, cx.waker(), [reading, writing])
         })
     }
@@ -70,25 +62,5 @@ impl TcpStream {
     /// The connection has failed.
     pub fn peek(&self, memory: &mut [u8]) -> io::Result<usize> {
         wait(|cx| self.poll_peek(cx, memory))
-    }
-}
-
-/// `tcp_poll`. During a handshake there is nothing to read, and no room to write.
-fn readiness(tcp: &mut Connection) -> Readiness {
-    let (shut_read, shut_write) = tcp.is_shut();
-    let has_ended = tcp.state() == Tcp::Close || (shut_read && shut_write);
-    let error = tcp.has_error() || tcp.has_notice();
-    let is_there = match tcp.state() {
-        Tcp::SynSent => false,
-        Tcp::SynRecv => tcp.is_passive_fast_open(),
-        _ => true,
-    };
-    let writable = is_there && (shut_write || tcp.poll_writable());
-    Readiness {
-        readable: shut_read || is_there && tcp.is_readable(),
-        writable,
-        read_closed: shut_read || has_ended,
-        write_closed: has_ended || error && writable,
-        error,
     }
 }
