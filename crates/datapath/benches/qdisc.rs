@@ -3,6 +3,7 @@
 use core::net::Ipv4Addr;
 use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
 use datapath::qdisc::codel::{Codel, CodelConfig};
+use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
@@ -40,11 +41,12 @@ fn named(kind: &str) -> Sched {
         "pfifo_fast" => PfifoFast::default().into(),
         "codel" => Codel::new(CodelConfig::new(1514)).into(),
         "netem" => Netem::new(NetemConfig::default(), rng).into(),
+        "dualpi2" => DualPi2::new(DualPi2Config::new(1514), handle, rng).into(),
         _ => FqCodel::new(FqCodelConfig::new(1514), handle, rng).into(),
     }
 }
 
-const KINDS: [&str; 5] = ["pfifo", "pfifo_fast", "codel", "netem", "fq_codel"];
+const KINDS: [&str; 6] = ["pfifo", "pfifo_fast", "codel", "netem", "dualpi2", "fq_codel"];
 
 /// One packet in and one out, with `waiting` packets of as many flows in between.
 fn in_and_out(bencher: Bencher<'_, '_>, kind: &str, waiting: u16) {

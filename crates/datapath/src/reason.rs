@@ -9,6 +9,8 @@ pub enum Reason {
     QdiscOverlimit,
     /// An AQM decided to drop (`QDISC_CONGESTED`).
     QdiscCongested,
+    /// It waited longer in dualpi2's L-queue than the step allows, and cannot be marked (`DUALPI2_STEP_DROP`).
+    DualPi2StepDrop,
     /// CAKE's BLUE dropped an unresponsive flow's packet (`CAKE_FLOOD`).
     CakeFlood,
     /// A policer dropped it (`TC_INGRESS` action verdict).
@@ -83,6 +85,7 @@ impl Reason {
             Self::QdiscDrop => "QDISC_DROP",
             Self::QdiscOverlimit => "QDISC_OVERLIMIT",
             Self::QdiscCongested => "QDISC_CONGESTED",
+            Self::DualPi2StepDrop => "DUALPI2_STEP_DROP",
             Self::CakeFlood => "CAKE_FLOOD",
             Self::Police => "TC_INGRESS",
             Self::AckFilter => "ACK_FILTER",
@@ -121,7 +124,8 @@ impl Reason {
 /// The verdict of an enqueue (`NET_XMIT_SUCCESS`, `NET_XMIT_CN`, `NET_XMIT_DROP`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueue {
-    /// The packet is in the queue.
+    /// The packet is in the queue, or was dropped early without its sender being told
+    /// (`NET_XMIT_SUCCESS | __NET_XMIT_BYPASS`).
     Queued,
     /// This or another packet was dropped for congestion, but the packet's flow should only slow
     /// down (`NET_XMIT_CN`).

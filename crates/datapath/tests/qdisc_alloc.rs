@@ -4,6 +4,7 @@ use allocation_counter::measure;
 use core::net::Ipv4Addr;
 use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
 use datapath::qdisc::codel::{Codel, CodelConfig};
+use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
@@ -55,7 +56,7 @@ fn steady_state_does_not_allocate() {
     let delay = NetemConfig { delay: 2_000_000, jitter: 500_000, ..NetemConfig::default() };
     let rate = RateConfig::new(Rate::from_mbit(100));
     let bucket = TbfConfig { rate, burst: 3100, peak: None, limit: 60_000 };
-    let kinds: [(&str, AnyQdisc); 8] = [
+    let kinds: [(&str, AnyQdisc); 9] = [
         ("pfifo", Fifo::new(FifoKind::Packets(100)).into()),
         ("pfifo_head_drop", Fifo::new(FifoKind::HeadDrop(100)).into()),
         ("pfifo_fast", PfifoFast::default().into()),
@@ -63,6 +64,7 @@ fn steady_state_does_not_allocate() {
         ("netem", Netem::new(delay, rng()).into()),
         ("codel", Codel::new(CodelConfig::new(1514)).into()),
         ("fq_codel", FqCodel::new(FqCodelConfig::new(1514), handle, rng()).into()),
+        ("dualpi2", DualPi2::new(DualPi2Config::new(1514), handle, rng()).into()),
         ("prio", Prio::new(PrioConfig::default(), handle).into()),
     ];
     for (name, kind) in kinds {

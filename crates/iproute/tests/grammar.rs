@@ -10,6 +10,10 @@ fn word() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "cake",
         "fq_codel",
+        "dualpi2",
+        "step_thresh",
+        "coupling_factor",
+        "max_rtt",
         "codel",
         "tbf",
         "netem",

@@ -481,7 +481,8 @@ fn shaped_rate(qdisc: &AnyQdisc) -> ShapedRate {
         | AnyQdisc::PfifoFast(_)
         | AnyQdisc::Red(_)
         | AnyQdisc::Codel(_)
-        | AnyQdisc::FqCodel(_) => ShapedRate::Unlimited,
+        | AnyQdisc::FqCodel(_)
+        | AnyQdisc::DualPi2(_) => ShapedRate::Unlimited,
         AnyQdisc::Fq(_) | AnyQdisc::Prio(_) | AnyQdisc::Netem(_) | AnyQdisc::Guest(_) => {
             ShapedRate::Unknown
         }

@@ -3,6 +3,7 @@
 
 use super::cake::Cake;
 use super::codel::Codel;
+use super::dualpi2::DualPi2;
 use super::fifo::{Fifo, FifoKind, PfifoFast};
 use super::fq::Fq;
 use super::fq_codel::FqCodel;
@@ -38,6 +39,8 @@ pub enum AnyQdisc {
     Fq(Box<Fq>),
     /// fq_codel.
     FqCodel(Box<FqCodel>),
+    /// dualpi2.
+    DualPi2(Box<DualPi2>),
     /// prio.
     Prio(Box<Prio>),
     /// cake.
@@ -58,6 +61,7 @@ macro_rules! each {
             AnyQdisc::Codel($qdisc) => $call,
             AnyQdisc::Fq($qdisc) => $call,
             AnyQdisc::FqCodel($qdisc) => $call,
+            AnyQdisc::DualPi2($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
             AnyQdisc::Guest($qdisc) => $call,
@@ -73,6 +77,7 @@ macro_rules! classless {
             | AnyQdisc::Codel(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_)
     };
@@ -90,6 +95,7 @@ impl AnyQdisc {
             Self::Codel(_) => "codel",
             Self::Fq(_) => "fq",
             Self::FqCodel(_) => "fq_codel",
+            Self::DualPi2(_) => "dualpi2",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
             Self::Guest(guest) => guest.kind(),
@@ -194,6 +200,7 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_)) => {
                 if !self.holds {
@@ -217,6 +224,7 @@ impl Sched {
             | AnyQdisc::Netem(_)
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -235,6 +243,7 @@ impl Sched {
             | AnyQdisc::Netem(_)
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => {}
@@ -253,6 +262,7 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -288,6 +298,7 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Codel(_)
             | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => None,
@@ -306,6 +317,7 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Codel(_)
             | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -319,6 +331,10 @@ impl Sched {
         match &mut self.qdisc {
             AnyQdisc::Codel(codel) => codel.set_held(held),
             AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
+            AnyQdisc::DualPi2(dualpi2) => {
+                let held = self.held.as_deref().filter(|_| self.holds);
+                dualpi2.set_held(held.map_or(Backlog::default(), Backlog::of));
+            }
             AnyQdisc::Fifo(_)
             | AnyQdisc::PfifoFast(_)
             | AnyQdisc::Tbf(_)
@@ -511,6 +527,7 @@ variants! {
     Codel(Box::new): Codel,
     Fq(Box::new): Fq,
     FqCodel(Box::new): FqCodel,
+    DualPi2(Box::new): DualPi2,
     Prio(Box::new): Prio,
     Cake(Box::new): Cake,
     Guest(Box::new): Guest,

@@ -37,6 +37,7 @@ impl Sched {
             AnyQdisc::FqCodel(fq_codel) => fq_codel.check(),
             AnyQdisc::Cake(cake) => cake.check(),
             AnyQdisc::Netem(netem) => netem.check(),
+            AnyQdisc::DualPi2(dualpi2) => dualpi2.check(),
             AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) | AnyQdisc::Guest(_) => {}
         }
     }

@@ -1,6 +1,7 @@
-//! prio: bands in strict order (Linux `net/sched/sch_prio.c`), and the filters that choose one.
+//! prio: bands in strict order (Linux `net/sched/sch_prio.c`).
 
 use super::fifo::{Fifo, PRIORITY_TO_BAND};
+use super::filter::Filter;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Sched, Stats};
 use crate::packet::Packet;
 use crate::units::Instant;
@@ -17,66 +18,6 @@ pub struct PrioConfig {
 impl Default for PrioConfig {
     fn default() -> Self {
         Self { bands: 3, priomap: PRIORITY_TO_BAND }
-    }
-}
-
-/// What a filter looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Match {
-    /// Every packet (`matchall`).
-    All,
-    /// The TOS byte or traffic class under a mask (`u32 match ip dsfield VALUE MASK`).
-    Tos {
-        /// What it must be.
-        value: u8,
-        /// In which bits.
-        mask: u8,
-    },
-    /// `skb->mark` under a mask (`handle MARK[/MASK] fw`).
-    Mark {
-        /// What it must be.
-        value: u32,
-        /// In which bits.
-        mask: u32,
-    },
-    /// The transport protocol (`u32 match ip protocol VALUE 0xff`).
-    Protocol(u8),
-    /// A destination port of TCP or UDP (`u32 match ip dport VALUE 0xffff`).
-    DestinationPort(u16),
-    /// A source port of TCP or UDP (`u32 match ip sport VALUE 0xffff`).
-    SourcePort(u16),
-}
-
-/// A classifier: packets that match go to a class.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    /// Lower ones are evaluated first; equal ones in the order in which they were added.
-    pub preference: u32,
-    /// All of these must match.
-    pub matches: Vec<Match>,
-    /// `flowid`: the class, of which the minor counts.
-    pub class: Handle,
-}
-
-impl Match {
-    /// True if `packet` matches.
-    pub fn matches(self, packet: &Packet) -> bool {
-        let ports = packet.transport.ports();
-        match self {
-            Self::All => true,
-            Self::Tos { value, mask } => packet.network.tos() & mask == value & mask,
-            Self::Mark { value, mask } => packet.meta.mark & mask == value & mask,
-            Self::Protocol(protocol) => packet.network.protocol() == Some(protocol),
-            Self::DestinationPort(port) => ports.is_some_and(|(_, to)| to == port),
-            Self::SourcePort(port) => ports.is_some_and(|(from, _)| from == port),
-        }
-    }
-}
-
-impl Filter {
-    /// True if `packet` is what it looks for.
-    pub fn matches(&self, packet: &Packet) -> bool {
-        self.matches.iter().all(|wanted| wanted.matches(packet))
     }
 }
 
@@ -121,8 +62,7 @@ impl Prio {
 
     /// Adds a filter behind those of the same preference.
     pub fn add_filter(&mut self, filter: Filter) {
-        let place = self.filters.partition_point(|other| other.preference <= filter.preference);
-        self.filters.insert(place, filter);
+        filter.add_to(&mut self.filters);
     }
 
     /// Changes bands and map (`prio_change`). The backlog of removed bands is purged, and
@@ -221,6 +161,7 @@ impl Qdisc for Prio {
 #[cfg(test)]
 mod tests {
     use super::super::fifo::FifoKind;
+    use super::super::filter::Match;
     use super::super::testing::{Bench, flow_frame, frame};
     use super::*;
 

@@ -392,6 +392,7 @@ mod tests {
             "codel",
             "fq",
             "fq_codel",
+            "dualpi2",
             "prio",
             "cake",
             "netem",

@@ -5,8 +5,8 @@ use super::command::class_id;
 use super::police::parse_police;
 use crate::units::number;
 use crate::words::{Result, Word, Words};
+use datapath::qdisc::filter::{Filter, Match};
 use datapath::qdisc::police::PoliceConfig;
-use datapath::qdisc::prio::{Filter, Match};
 use datapath::qdisc::{AnyQdisc, Handle, Sched};
 
 /// A whole `tc filter add` command.
@@ -199,6 +199,11 @@ impl FilterCommand {
             Some(AnyQdisc::Cake(cake)) => {
                 let Self { preference, matches, .. } = self.clone();
                 cake.add_filter(Filter { preference, matches, class });
+                true
+            }
+            Some(AnyQdisc::DualPi2(dualpi2)) => {
+                let Self { preference, matches, .. } = self.clone();
+                dualpi2.add_filter(Filter { preference, matches, class });
                 true
             }
             _ => false,

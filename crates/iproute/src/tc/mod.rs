@@ -8,6 +8,7 @@ mod attach;
 pub mod cake;
 mod codel;
 mod command;
+mod dualpi2;
 mod fifo;
 mod filter;
 mod fq;
@@ -23,6 +24,7 @@ mod tbf;
 pub use attach::AttachError;
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
+pub use dualpi2::DualPi2Words;
 pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
 pub use fq::FqWords;
 pub use guest::{GuestKind, GuestWords, Setting};
@@ -34,6 +36,7 @@ use core::mem::discriminant;
 use datapath::profile::Profile;
 use datapath::qdisc::cake::{Cake, Config, Patch, Roots};
 use datapath::qdisc::codel::{Codel, CodelConfig};
+use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
 use datapath::qdisc::fq::{Fq, FqConfig};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
@@ -69,6 +72,8 @@ pub enum Spec {
     Fq(FqWords),
     /// `fq_codel ...`.
     FqCodel(FqCodelWords),
+    /// `dualpi2 ...`.
+    DualPi2(Box<DualPi2Words>),
     /// `prio ...`.
     Prio(PrioConfig),
     /// `cake bandwidth RATE ...`.
@@ -111,7 +116,7 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 13] = [
+pub const KINDS: [&str; 14] = [
     "noqueue",
     "pfifo",
     "bfifo",
@@ -123,14 +128,15 @@ pub const KINDS: [&str; 13] = [
     "codel",
     "fq",
     "fq_codel",
+    "dualpi2",
     "prio",
     "cake",
 ];
 
 /// Kinds that tc has and that are not here: no other is meant by them.
-const NOT_MODELLED: [&str; 22] = [
-    "cake_mq", "cbs", "choke", "clsact", "drr", "dualpi2", "etf", "ets", "fq_pie", "gred", "hfsc",
-    "hhf", "htb", "mq", "mqprio", "multiq", "pie", "plug", "qfq", "sfb", "sfq", "taprio",
+const NOT_MODELLED: [&str; 21] = [
+    "cake_mq", "cbs", "choke", "clsact", "drr", "etf", "ets", "fq_pie", "gred", "hfsc", "hhf",
+    "htb", "mq", "mqprio", "multiq", "pie", "plug", "qfq", "sfb", "sfq", "taprio",
 ];
 
 /// Reads a kind and its options, up to the end of the words.
@@ -161,6 +167,7 @@ pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Sp
         "codel" => CodelWords::parse(words).map(Spec::Codel),
         "fq" => FqWords::parse(words).map(Spec::Fq),
         "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
+        "dualpi2" => DualPi2Words::parse(words).map(|said| Spec::DualPi2(Box::new(said))),
         "prio" => prio::parse(words).map(Spec::Prio),
         "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
         name => {
@@ -209,6 +216,9 @@ impl Spec {
             Self::FqCodel(said) => {
                 let config = said.over(FqCodelConfig::new(device.psched_mtu));
                 FqCodel::new(config, handle, rng).into()
+            }
+            Self::DualPi2(said) => {
+                DualPi2::new(said.over(DualPi2Config::new(device.psched_mtu)), handle, rng).into()
             }
             Self::Prio(config) => Prio::new(*config, handle).into(),
             Self::Cake(patch) => {
@@ -270,6 +280,10 @@ impl Spec {
                 fq_codel.change(said.over(*fq_codel.config()), cx);
                 true
             }
+            (Self::DualPi2(said), AnyQdisc::DualPi2(dualpi2)) => {
+                dualpi2.change(said.over(*dualpi2.config()), cx);
+                true
+            }
             (Self::Prio(config), AnyQdisc::Prio(prio)) => {
                 prio.change(*config, cx);
                 true
@@ -298,6 +312,7 @@ impl Spec {
             Self::Codel(_) => "codel",
             Self::Fq(_) => "fq",
             Self::FqCodel(_) => "fq_codel",
+            Self::DualPi2(_) => "dualpi2",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
             Self::Guest(words) => words.kind(),
@@ -442,7 +457,7 @@ mod tests {
             (
                 "sfq perturb 10",
                 "column 0: qdisc \"sfq\" is not modelled (docs/not-modelled.md); valid are noqueue, \
-                 pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf, netem, red, codel, fq, fq_codel, prio, cake",
+                 pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf, netem, red, codel, fq, fq_codel, dualpi2, prio, cake",
             ),
             (
                 "pfifo limits 5",

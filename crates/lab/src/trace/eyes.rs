@@ -433,6 +433,7 @@ fn of_queue(reason: Reason) -> bool {
         Reason::QdiscDrop
             | Reason::QdiscOverlimit
             | Reason::QdiscCongested
+            | Reason::DualPi2StepDrop
             | Reason::CakeFlood
             | Reason::AckFilter
             | Reason::NoBuffer

@@ -12,7 +12,7 @@ use busy::{LateTimer, dumps_of_classes, late_by_failed_call};
 use compare::{KnownRandomness, compare};
 use datapath::packet::{Frame, Packet};
 use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats, Roots};
-use datapath::qdisc::prio::Filter;
+use datapath::qdisc::filter::Filter;
 use datapath::qdisc::{Cx, Handle, Qdisc};
 use datapath::reason::Reason;
 use datapath::rng::Rng;

@@ -103,6 +103,29 @@ const FQ_CODEL: Options = &[
     ("memory_limit", Bytes),
     ("drop_batch", Count),
 ];
+const DUALPI2: Options = &[
+    ("limit", Count),
+    ("memlimit", Count),
+    ("target", Time),
+    ("tupdate", Time),
+    ("alpha", Probability),
+    ("beta", Count),
+    ("step_thresh", Time),
+    ("step_thresh", OneOf(&["1p", "5pkts", "40packets", "0p"])),
+    ("min_qlen_step", Count),
+    ("coupling_factor", OneOf(&["1", "2", "3", "255", "0"])),
+    ("drop_on_overload", Flag),
+    ("overflow", Flag),
+    ("drop_enqueue", Flag),
+    ("drop_dequeue", Flag),
+    ("classic_protection", Percent),
+    ("max_rtt", Time),
+    ("typical_rtt", Time),
+    ("split_gso", Flag),
+    ("no_split_gso", Flag),
+    ("l4s_ect", Flag),
+    ("any_ect", Flag),
+];
 const FQ: Options = &[
     ("limit", Count),
     ("flow_limit", Count),
@@ -193,6 +216,7 @@ const KINDS: &[(u32, (&str, Options))] = &[
     (2, ("codel", CODEL)),
     (3, ("fq", FQ)),
     (3, ("fq_codel", FQ_CODEL)),
+    (3, ("dualpi2", DUALPI2)),
     (6, ("cake", CAKE)),
 ];
 

@@ -9,6 +9,7 @@ pub fn sane(draw: &mut Draw) -> String {
         "pfifo_fast",
         "fq",
         "fq_codel",
+        "dualpi2",
         "codel",
         "cake bandwidth 20mbit",
         "cake unlimited diffserv4 nat",

@@ -3,6 +3,7 @@
 use super::*;
 use crate::qdisc::cake;
 use crate::qdisc::codel::{CodelConfig, CodelTime};
+use crate::qdisc::dualpi2::{DualPi2Config, Gain};
 use crate::qdisc::fifo::FifoKind;
 use crate::qdisc::fq::FqConfig;
 use crate::qdisc::fq_codel::FqCodelConfig;
@@ -49,10 +50,22 @@ fn nervous_codel() -> CodelConfig {
     config
 }
 
+fn nervous_dualpi2() -> DualPi2Config {
+    DualPi2Config {
+        limit: 8,
+        target: Duration::from_micros(100),
+        tupdate: Duration::from_micros(500),
+        alpha: Gain::from_256th_hz(100_000),
+        mtu: 60,
+        ..DualPi2Config::new(1514)
+    }
+}
+
 fn children() -> Vec<AnyQdisc> {
     let rng = || Rng::stream(1, 1);
     let params = nervous_codel().params;
     let fq_codel = FqCodelConfig { limit: 8, params, ..FqCodelConfig::new(1514) };
+    let dualpi2 = nervous_dualpi2();
     let netem = NetemConfig { delay: 300_000, jitter: 200_000, limit: 8, ..NetemConfig::default() };
     let mut prio = Prio::new(PrioConfig::default(), Handle::new(0x10, 0));
     prio.bands_mut()[1] = Codel::new(nervous_codel()).into();
@@ -63,6 +76,7 @@ fn children() -> Vec<AnyQdisc> {
         red().into(),
         Codel::new(nervous_codel()).into(),
         FqCodel::new(fq_codel, Handle::new(0x10, 0), rng()).into(),
+        DualPi2::new(dualpi2, Handle::new(0x10, 0), rng()).into(),
         Netem::new(netem, rng()).into(),
         prio.into(),
     ]

@@ -2,7 +2,7 @@
 
 use super::hash::QUEUES;
 use crate::packet::Packet;
-use crate::qdisc::prio::Filter;
+use crate::qdisc::filter::Filter;
 
 /// What a filter has chosen for a packet, instead of what the hash would say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -41,7 +41,7 @@ pub use draws::Draws;
 pub use overhead::{Sizes, on_link};
 pub use stats::{CakeStats, FlowStats, TinStats};
 
-use super::prio::Filter;
+use super::filter::Filter;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};
 use crate::packet::seq::Seq;
 use crate::packet::{FlowTuple, Packet};
@@ -225,8 +225,7 @@ impl Cake {
     /// Adds a filter behind those of the same preference. Its class is a queue (minor number) and
     /// a host (major number), from 1 to 1024.
     pub fn add_filter(&mut self, filter: Filter) {
-        let place = self.filters.partition_point(|other| other.preference <= filter.preference);
-        self.filters.insert(place, filter);
+        filter.add_to(&mut self.filters);
     }
 
     /// The configuration.

@@ -211,7 +211,7 @@ fn marks_and_priorities_choose_the_tin_before_the_dscp() {
 /// The classes that are left are those of queues, by number: filters choose queue and host.
 #[test]
 fn filters_choose_the_queue() {
-    use crate::qdisc::prio::Match;
+    use crate::qdisc::filter::Match;
     let mut cake = cake(besteffort(1));
     for (port, minor) in [(1000, 5), (1001, 5), (1002, 0)] {
         let matches = vec![Match::SourcePort(port)];
