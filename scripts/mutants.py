@@ -144,15 +144,26 @@ def plant(mutants):
     texts = planted(mutants)
     files = set(git("ls-files").splitlines())
     for file in files:
+        if (ROOT / file).is_symlink():
+            link(TREE / file, (ROOT / file).readlink())
+            continue
         wanted = texts[file].encode() if file in texts else (ROOT / file).read_bytes()
         there = TREE / file
         if not there.exists() or there.read_bytes() != wanted:
             there.parent.mkdir(parents=True, exist_ok=True)
             there.write_bytes(wanted)
             shutil.copymode(ROOT / file, there)
-    for there in [path for path in TREE.rglob("*") if path.is_file()]:
+    for there in [path for path in TREE.rglob("*") if path.is_file() and not path.is_symlink()]:
         if str(there.relative_to(TREE)) not in files:
             there.unlink()
+
+
+def link(there, target):
+    """A symbolic link of the work tree, which may lead to a folder."""
+    if not there.is_symlink():
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.unlink(missing_ok=True)
+        there.symlink_to(target)
 
 
 def cargo(*words):
