@@ -1,6 +1,7 @@
 //! Flows that live for a part of the run only, and what is measured of them.
 
 use super::*;
+use crate::results::FlowStatus;
 
 /// A queue of 20 Mbit/s between two hosts, and these flows and settings.
 fn bottleneck(settings: &str, flows: &str) -> RunResult {
