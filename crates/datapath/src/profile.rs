@@ -100,90 +100,90 @@ pub struct Profile {
     pub tso_autosize: bool,
     /// TCP Small Queues limits what waits below the socket (since 3.6).
     pub small_queues: bool,
-    /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
-    /// nothing waits to be read (since 6.17).
+    /// Segments that reach beyond the window, or do not fit into the receive buffer, are refused unless there is no
+    /// unread data (since 6.17).
     pub strict_receive_window: bool,
-    /// A reset of a half-open connection has to be in its exact place, whatever it acknowledges; one
-    /// elsewhere in the window is challenged (RFC 5961 section 3.2 in `tcp_check_req`; 7.x, and 6.18.44).
-    pub challenges_requests: bool,
-    /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
-    pub right_sizes_holes: bool,
-    /// What waits to be read makes the receive buffer no larger and the RTT that it is judged by no longer; an RTT that
-    /// timestamps are too coarse for is none (since 6.16).
-    pub minds_unread: bool,
-    /// A read does not look at the clock: the receive buffer is judged at the latest segment's time (7.x).
-    pub reads_without_clock: bool,
-    /// The delayed-ACK timeout is kept at `TCP_DELACK_MAX` at most, not at the RTO (since 6.8).
-    pub bounds_ato: bool,
-    /// An ACK waits a jiffy less than the lowest retransmission timeout at most (`tcp_delack_max`, since 6.7, and of
-    /// `tcp_rto_min_us` since 6.11).
-    pub acks_before_rto_min: bool,
-    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
-    /// instead of 100 (after 6.18, which has no such sysctl).
-    pub compresses_longer: bool,
-    /// The timer that sends a compressed ACK looks at the clock; before, the ACK had the time of the latest
-    /// event in its timestamp (7.x).
-    pub clocked_compression: bool,
+    /// A RST for a half-open connection is only accepted at exactly the next sequence number, whatever it acknowledges;
+    /// elsewhere in the window it gets a challenge ACK (RFC 5961 section 3.2 in `tcp_check_req`; 7.x, and 6.18.44).
+    pub challenges_half_open_resets: bool,
+    /// Out-of-order data makes the receive buffer grow, too (6.18 and later).
+    pub rcvbuf_grows_out_of_order: bool,
+    /// Unread data neither enlarges the receive buffer nor lengthens the RTT measured for its sizing, and an RTT below the
+    /// resolution of the timestamps is no sample (since 6.16).
+    pub rcvbuf_ignores_unread: bool,
+    /// A read does not refresh `tcp_mstamp`: the receive buffer is sized with the time of the latest segment (7.x).
+    pub reads_keep_tcp_mstamp: bool,
+    /// The delayed-ACK timeout is limited to `TCP_DELACK_MAX`, not to the RTO (since 6.8).
+    pub ato_limited_to_delack_max: bool,
+    /// An ACK is delayed by at most a jiffy less than the lowest retransmission timeout (`tcp_delack_max`, since 6.7; the
+    /// `tcp_rto_min_us` sysctl counts since 6.11).
+    pub delack_max_below_rto_min: bool,
+    /// ACKs are held back for `tcp_comp_sack_rtt_percent` of the RTT, and the timer has 10 µs of slack instead of 100
+    /// (after 6.18, which does not have this sysctl).
+    pub has_comp_sack_rtt_percent: bool,
+    /// The timer that sends a compressed ACK reads the clock; before, the ACK's timestamp was that of the latest event
+    /// (7.x).
+    pub comp_sack_timer_reads_clock: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
-    pub counts_old_sacks: bool,
-    /// To a congestion control a duplicate ACK that the header prediction has let through is none that needed a second
-    /// look (`tcp_in_ack_event`, since 6.15 and in stable series since May 2025).
-    pub plain_duplicates_are_fast: bool,
-    /// A record in flight is not cut while far more than the send buffer allows is queued (`tcp_fragment`, since 5.2).
-    pub bounds_splitting: bool,
-    /// A segment whose ACK is old has a timestamp to echo all the same (7.x).
-    pub old_acks_tell_time: bool,
+    pub counts_sacks_below_una: bool,
+    /// Congestion controls are told `CA_ACK_SLOWPATH` only for what header prediction did not accept, so not for a duplicate
+    /// ACK that it did (`tcp_in_ack_event`, since 6.15 and in stable series since May 2025).
+    pub predicted_duplicates_are_fast_path: bool,
+    /// A record in flight is not split while far more is queued than the send buffer allows (`tcp_fragment`, since 5.2).
+    pub splitting_bounded_by_sndbuf: bool,
+    /// A segment whose ACK is old still updates the timestamp to echo (7.x).
+    pub old_acks_update_ts_recent: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
-    /// RACK whatever the first bit of `tcp_recovery` says (6.18 and later).
-    pub always_rack: bool,
-    /// A record takes bytes of the next one along before it is sent (`tcp_grow_skb`, since 6.10).
-    pub grows_records: bool,
-    /// How space becomes window.
+    /// RACK is used whatever bit 0 of `tcp_recovery` says (6.18 and later).
+    pub rack_always_on: bool,
+    /// Before a record is sent, it takes over bytes of the next one (`tcp_grow_skb`, since 6.10).
+    pub grows_unsent_records: bool,
+    /// How buffer space translates to window.
     pub window_from_space: WindowFromSpace,
-    /// The largest window follows `SO_RCVBUF` at once, and another ratio of payload to truesize leaves
-    /// `rcv_ssthresh` alone (7.x). In 6.18 it is the other way round (`tcp_measure_rcv_mss`).
+    /// `SO_RCVBUF` changes the window clamp at once, and a new ratio of payload to truesize leaves `rcv_ssthresh` alone
+    /// (7.x). In 6.18 it is the other way round (`tcp_measure_rcv_mss`).
     pub clamp_follows_rcvbuf: bool,
-    /// The window that a connection begins with is at most 64 KB (since 4.20, until before 6.18).
+    /// The initial window is at most 64 KB (from 4.20 until before 6.18).
     pub initial_window_64k: bool,
     /// DCTCP's receiver.
     pub dctcp_ack: DctcpAck,
     /// Data with CWR is acknowledged at once (since 4.19).
     pub ack_cwr_at_once: bool,
-    /// What a socket sends carries a hash that it has drawn, and draws anew after a timeout
-    /// (`sk_txhash`, since 4.2; `sk_rethink_txhash`).
+    /// Packets of a socket carry a random hash, which is redrawn after a timeout (`sk_txhash`, since 4.2;
+    /// `sk_rethink_txhash`).
     pub socket_hash: bool,
-    /// It is also drawn anew when the peer repeats the same data again (since 4.18, until 6.9).
+    /// It is also redrawn when the peer sends the same data again (since 4.18, until 6.9).
     pub rehash_on_duplicates: bool,
-    /// And when the peer repeats data over IPv6 with another flow label than before, as one does whose
-    /// path has failed (since 6.9; seen on 6.18 and 7.3).
+    /// It is redrawn when the peer repeats data over IPv6 with a new flow label, as a peer does whose path has failed
+    /// (since 6.9; seen on 6.18 and 7.3).
     pub rehash_on_new_label: bool,
-    /// With IPv6's multipath policy 0 the hash chooses among the next hops of what a socket sends (7.x;
-    /// until 6.18 addresses did, and another hash was no other next hop).
+    /// With IPv6's multipath policy 0, this hash chooses among the next hops for a socket's packets (7.x; up to 6.18 the
+    /// addresses did, so a new hash changed nothing).
     pub socket_hash_chooses_hop: bool,
-    /// A datagram that would exceed the receive buffer is dropped, unless nothing else waits; before, one that
-    /// found it exceeded already (`__udp_enqueue_schedule_skb`, 6.18).
-    pub hard_udp_buffers: bool,
-    /// Of an IPv4 route's next hops those are preferred which would give a packet made here the source that it
-    /// has (`nh_saddr` in `fib_select_multipath`, since 6.16). Those who make a node tell it
-    /// ([`Settings::heeds_source`](crate::fib::Settings::heeds_source)).
-    pub multipath_heeds_source: bool,
-    /// ICMP errors of a router a second, and so many at once (`icmp_msgs_per_sec`, `icmp_msgs_burst`: 10,000 in
-    /// 7.x, 1,000 and 50 before). Those who make a router tell it
-    /// ([`IcmpLimits::of`](crate::host::IcmpLimits::of)).
+    /// A datagram that would exceed the receive buffer is dropped, unless the buffer is empty; before, only one that found
+    /// the buffer already exceeded (`__udp_enqueue_schedule_skb`, 6.18).
+    pub strict_udp_rcvbuf: bool,
+    /// Among an IPv4 route's next hops, those are preferred that match the source address of a locally made packet
+    /// (`nh_saddr` in `fib_select_multipath`, since 6.16). Whoever creates a node sets it
+    /// ([`Settings::prefers_source`](crate::fib::Settings::prefers_source)).
+    pub multipath_prefers_source: bool,
+    /// ICMP errors of a router per second, and in a burst (`icmp_msgs_per_sec`, `icmp_msgs_burst`: 10,000 in 7.x, 1,000
+    /// and 50 before). Whoever creates a router sets it ([`IcmpLimits::of`](crate::host::IcmpLimits::of)).
     pub icmp_msgs: (u32, u32),
-    /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
-    /// queueing discipline for a node tell it (`cake::Config::roots`).
-    pub rounded_roots: bool,
-    /// Between two rates that CAKE's `autorate-ingress` sets lie 250 ms (7.x; mended after 7.0). Those who make a
-    /// queueing discipline for a node tell it (`cake::Config::autorate_waits`).
-    pub autorate_waits: bool,
-    /// At ingress each segment of a super-packet counts with its headers (`qdisc_pkt_len_segs_init`, since 6.19).
-    pub ingress_counts_headers: bool,
-    /// A port in TIME-WAIT is chosen anew `tcp_tw_reuse_delay` after that began (since 6.13); before, once the second
-    /// was over in which the latest timestamp had come.
-    pub waits_before_reuse: bool,
-    /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
+    /// CAKE has a table of rounded inverse square roots instead of computing them at boot (6.18, 7.x). Whoever creates a
+    /// qdisc for a node sets it (`cake::Config::roots`).
+    pub cake_rounded_roots: bool,
+    /// CAKE's `autorate-ingress` changes the rate at most every 250 ms (7.x; fixed after 7.0). Whoever creates a qdisc for
+    /// a node sets it (`cake::Config::autorate_every_250_ms`).
+    pub autorate_every_250_ms: bool,
+    /// At ingress, the length of a super-packet includes the headers of all its segments (`qdisc_pkt_len_segs_init`, since
+    /// 6.19).
+    pub ingress_counts_gso_headers: bool,
+    /// A port in TIME-WAIT can be reused `tcp_tw_reuse_delay` after TIME-WAIT began (since 6.13); before, as soon as the
+    /// second of the latest timestamp was over.
+    pub has_tw_reuse_delay: bool,
+    /// SYN retransmissions at constant intervals before the timeout doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
     /// configured link layers: 320 on distribution kernels).
@@ -218,21 +218,21 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             strict_receive_window: true,
-            challenges_requests: true,
-            always_rack: true,
-            counts_old_sacks: false,
-            old_acks_tell_time: true,
+            challenges_half_open_resets: true,
+            rack_always_on: true,
+            counts_sacks_below_una: false,
+            old_acks_update_ts_recent: true,
             rmem_max: 4 << 20,
-            compresses_longer: true,
-            clocked_compression: true,
-            right_sizes_holes: true,
-            minds_unread: true,
-            plain_duplicates_are_fast: true,
-            bounds_splitting: true,
-            reads_without_clock: true,
-            bounds_ato: true,
-            acks_before_rto_min: true,
-            grows_records: true,
+            has_comp_sack_rtt_percent: true,
+            comp_sack_timer_reads_clock: true,
+            rcvbuf_grows_out_of_order: true,
+            rcvbuf_ignores_unread: true,
+            predicted_duplicates_are_fast_path: true,
+            splitting_bounded_by_sndbuf: true,
+            reads_keep_tcp_mstamp: true,
+            ato_limited_to_delack_max: true,
+            delack_max_below_rto_min: true,
+            grows_unsent_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             clamp_follows_rcvbuf: true,
             initial_window_64k: false,
@@ -242,13 +242,13 @@ impl Profile {
             rehash_on_duplicates: false,
             rehash_on_new_label: true,
             socket_hash_chooses_hop: true,
-            hard_udp_buffers: true,
-            multipath_heeds_source: true,
+            strict_udp_rcvbuf: true,
+            multipath_prefers_source: true,
             icmp_msgs: (10_000, 10_000),
-            rounded_roots: true,
-            autorate_waits: true,
-            ingress_counts_headers: true,
-            waits_before_reuse: true,
+            cake_rounded_roots: true,
+            autorate_every_250_ms: true,
+            ingress_counts_gso_headers: true,
+            has_tw_reuse_delay: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -261,16 +261,16 @@ impl Profile {
     pub const fn linux_6_18() -> Self {
         Self {
             name: "linux-6.18",
-            counts_old_sacks: true,
-            old_acks_tell_time: false,
-            reads_without_clock: false,
-            compresses_longer: false,
-            clocked_compression: false,
+            counts_sacks_below_una: true,
+            old_acks_update_ts_recent: false,
+            reads_keep_tcp_mstamp: false,
+            has_comp_sack_rtt_percent: false,
+            comp_sack_timer_reads_clock: false,
             clamp_follows_rcvbuf: false,
             socket_hash_chooses_hop: false,
             icmp_msgs: (1_000, 50),
-            autorate_waits: false,
-            ingress_counts_headers: false,
+            autorate_every_250_ms: false,
+            ingress_counts_gso_headers: false,
             ..Self::linux_7()
         }
     }
@@ -280,26 +280,26 @@ impl Profile {
         Self {
             name: "linux-6.1",
             fin_exempt_from_cwnd: true,
-            challenges_requests: false,
+            challenges_half_open_resets: false,
             skb_overhead: 1_280,
             strict_receive_window: false,
-            always_rack: false,
-            counts_old_sacks: true,
+            rack_always_on: false,
+            counts_sacks_below_una: true,
             rmem_max: 212_992,
-            compresses_longer: false,
-            right_sizes_holes: false,
-            minds_unread: false,
-            bounds_ato: false,
-            acks_before_rto_min: false,
-            grows_records: false,
+            has_comp_sack_rtt_percent: false,
+            rcvbuf_grows_out_of_order: false,
+            rcvbuf_ignores_unread: false,
+            ato_limited_to_delack_max: false,
+            delack_max_below_rto_min: false,
+            grows_unsent_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
-            hard_udp_buffers: false,
-            multipath_heeds_source: false,
-            rounded_roots: false,
-            waits_before_reuse: false,
+            strict_udp_rcvbuf: false,
+            multipath_prefers_source: false,
+            cake_rounded_roots: false,
+            has_tw_reuse_delay: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }
@@ -323,8 +323,8 @@ impl Profile {
             push_on_super_packets: false,
             tso_autosize: false,
             small_queues: false,
-            plain_duplicates_are_fast: false,
-            bounds_splitting: false,
+            predicted_duplicates_are_fast_path: false,
+            splitting_bounded_by_sndbuf: false,
             ack_cwr_at_once: false,
             socket_hash: false,
             rehash_on_duplicates: false,

@@ -60,7 +60,7 @@ impl Fib {
 
     /// Whether a packet made here might have its source from one next hop and not from another.
     pub(super) fn may_be_of_one_hop(&self, src: IpAddr) -> bool {
-        self.settings.heeds_source && self.own().iter().any(|own| own.addr == src)
+        self.settings.prefers_source && self.own().iter().any(|own| own.addr == src)
     }
 
     /// The source that a next hop gives to what has none (`nh_saddr`, `fib_info_update_nhc_saddr`). The kernel

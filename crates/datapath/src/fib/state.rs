@@ -14,10 +14,10 @@ pub struct Settings {
     /// `net.ipv4.fib_multipath_use_neigh`; IPv6 has none.
     pub use_neigh: bool,
     /// Packets made here prefer the next hops that would give them the source that they have. IPv4 alone
-    /// does, and not before Linux 6.16: see [`Profile::multipath_heeds_source`].
+    /// does, and not before Linux 6.16: see [`Profile::multipath_prefers_source`].
     ///
-    /// [`Profile::multipath_heeds_source`]: crate::profile::Profile::multipath_heeds_source
-    pub heeds_source: bool,
+    /// [`Profile::multipath_prefers_source`]: crate::profile::Profile::multipath_prefers_source
+    pub prefers_source: bool,
 }
 
 /// What one address family hashes. By default addresses, each family on its own.
@@ -51,7 +51,7 @@ impl Default for Settings {
             v6: Hashed::default(),
             key: HashKey::from_seed(1),
             use_neigh: false,
-            heeds_source: true,
+            prefers_source: true,
         }
     }
 }

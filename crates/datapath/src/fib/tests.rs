@@ -242,7 +242,7 @@ fn a_source_prefers_the_hops_that_give_it() {
     fib.set_addresses([addresses[2], addresses[4]].into_iter());
     assert_eq!(on_one(&fib, 0xc612_0000, "10.0.1.5"), 100, "it follows the addresses");
     fib.set_addresses(addresses.into_iter());
-    fib.set_settings(Settings { heeds_source: false, ..Settings::default() });
+    fib.set_settings(Settings { prefers_source: false, ..Settings::default() });
     assert!(some.contains(&on_one(&fib, 0xc612_0000, "10.0.1.1")), "before Linux 6.16");
 }
 

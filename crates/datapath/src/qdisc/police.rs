@@ -83,9 +83,9 @@ impl Police {
     }
 
     /// The same of a node with this kernel: those before 6.19 count the headers of a super-packet once
-    /// ([`ingress_counts_headers`](Profile::ingress_counts_headers)).
+    /// ([`ingress_counts_gso_headers`](Profile::ingress_counts_gso_headers)).
     pub fn of(profile: &Profile, config: PoliceConfig) -> Self {
-        Self { headers_once: !profile.ingress_counts_headers, ..Self::new(config) }
+        Self { headers_once: !profile.ingress_counts_gso_headers, ..Self::new(config) }
     }
 
     /// The configuration.

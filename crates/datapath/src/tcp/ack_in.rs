@@ -213,7 +213,7 @@ impl Connection {
         if self.is_sack() && !sacks.is_empty() {
             let event = &mut self.ack_event(ack);
             self.sacktag_write_queue(sacks, event, cx);
-            if event.sacked.delivered > 0 && self.config.profile.counts_old_sacks {
+            if event.sacked.delivered > 0 && self.config.profile.counts_sacks_below_una {
                 self.count_delivered(event.sacked.delivered, event.flags.ece, cx);
             }
             let rexmit = self.fastretrans_alert(0, event, cx);
@@ -253,7 +253,7 @@ impl Connection {
         let AckEvent { flags, view, .. } = event;
         let ack = self.latest_view(view, cx.now);
         let fast = flags.plain
-            && (flags.snd_una_advanced || self.config.profile.plain_duplicates_are_fast);
+            && (flags.snd_una_advanced || self.config.profile.predicted_duplicates_are_fast_path);
         let flags = AckEventFlags { slow_path: !fast, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, ack, flags);
         if let Some(marked_256) = self.window.marked_round.take() {

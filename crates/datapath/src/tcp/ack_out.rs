@@ -109,14 +109,18 @@ impl Connection {
 
     /// Upper bound of the delayed-ACK timeout, jiffies.
     fn max_ato(&self) -> u32 {
-        if self.config.profile.bounds_ato { self.rto.min(DELACK_MAX) } else { self.rto }
+        if self.config.profile.ato_limited_to_delack_max {
+            self.rto.min(DELACK_MAX)
+        } else {
+            self.rto
+        }
     }
 
     /// How long an ACK may wait, jiffies (`tcp_delack_max`): less than the peer's timeout, taken to be as ours.
     fn delack_max(&self) -> u32 {
         let own = self.config.socket.delack_max_us;
         let most = own.map_or(DELACK_MAX, |us| us.get().div_ceil(1_000));
-        if !self.config.profile.acks_before_rto_min {
+        if !self.config.profile.delack_max_below_rto_min {
             return most;
         }
         most.min(self.rto_min_us().div_ceil(1_000).max(TIMEOUT_MIN) - 1)
@@ -280,7 +284,7 @@ impl Connection {
             rtt_us_8 = rtt_us_8.min(srtt_us_8.get());
         }
         let rtt_us_8 = u64::from(rtt_us_8);
-        let share_ns = if self.config.profile.compresses_longer {
+        let share_ns = if self.config.profile.has_comp_sack_rtt_percent {
             (rtt_us_8 + (rtt_us_8 >> 2)) * u64::from(sysctl.tcp_comp_sack_rtt_percent)
         } else {
             rtt_us_8 * 125 / 20
@@ -356,7 +360,7 @@ impl Connection {
         if self.ack.compressed > 0 {
             // The ACK sent now would have been sent anyway: it is not a compressed one.
             self.ack.compressed -= 1;
-            if self.config.profile.clocked_compression {
+            if self.config.profile.comp_sack_timer_reads_clock {
                 self.ack.clock = cx.now;
             }
             self.send_unclocked_ack(cx);

@@ -161,7 +161,7 @@ impl TcpConfig {
         if !profile.frto {
             sysctl.tcp_frto = 0;
         }
-        if profile.compresses_longer {
+        if profile.has_comp_sack_rtt_percent {
             sysctl.tcp_comp_sack_slack_ns = 10_000;
         }
         sysctl.tcp_syn_linear_timeouts = profile.syn_linear_timeouts;

@@ -211,7 +211,8 @@ impl Connection {
 
     /// Whether an ACK that was not foreseen is one whose timestamp counts.
     fn ack_tells_time(&self, seg: &Segment<'_>) -> bool {
-        let late = if self.config.profile.old_acks_tell_time { self.honest_lateness() } else { 0 };
+        let late =
+            if self.config.profile.old_acks_update_ts_recent { self.honest_lateness() } else { 0 };
         !seg.tcp.ack.before(self.snd.una - late) && !seg.tcp.ack.after(self.snd.nxt)
     }
 

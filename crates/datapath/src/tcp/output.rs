@@ -150,7 +150,7 @@ impl Connection {
             quota => quota,
         };
         let most_segs = quota.min(run.max_segs);
-        if self.config.profile.grows_records && push != Push::Window {
+        if self.config.profile.grows_unsent_records && push != Push::Window {
             self.grow_send_head(id, most_segs, mss);
         }
         let skb = *self.queue.get(id);

@@ -49,7 +49,8 @@ impl Connection {
         }
         let acks = tcp.flags.contains(TcpFlags::ACK);
         // What a reset acknowledges says nothing; its place decides (RFC 5961 section 3).
-        let resets = tcp.flags.contains(TcpFlags::RST) && self.config.profile.challenges_requests;
+        let resets =
+            tcp.flags.contains(TcpFlags::RST) && self.config.profile.challenges_half_open_resets;
         if acks && !resets && !fast_open && tcp.ack != self.snd.iss + 1 {
             self.reset_stray(seg, cx);
             return RequestCheck::Drop;

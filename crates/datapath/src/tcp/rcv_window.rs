@@ -224,7 +224,7 @@ impl Connection {
             return;
         }
         let delta_ms = self.ts_now(now).wrapping_sub(ts.echo);
-        let least = u32::from(!self.config.profile.minds_unread);
+        let least = u32::from(!self.config.profile.rcvbuf_ignores_unread);
         if delta_ms < i32::MAX as u32 / 1_000 && delta_ms.max(least) > 0 {
             self.rcv_rtt_update(delta_ms.max(least) * 1_000, MeasuredBy::Timestamps);
         }
@@ -247,7 +247,8 @@ impl Connection {
     fn rcv_rtt_update(&mut self, sample_us: u32, by: MeasuredBy) {
         let old = self.rcv.rtt_us_8;
         let sample_8 = sample_us << 3;
-        let waits = self.config.profile.minds_unread && self.rcv.nxt != self.rcv.copied_seq;
+        let waits =
+            self.config.profile.rcvbuf_ignores_unread && self.rcv.nxt != self.rcv.copied_seq;
         if old == 0 || sample_8 < old {
             self.rcv.rtt_us_8 = sample_8;
         } else if by == MeasuredBy::Timestamps && !waits {
@@ -265,10 +266,10 @@ impl Connection {
             return;
         }
         let mut copied = self.rcv.copied_seq.bytes_since(self.rcv.space_seq);
-        if self.config.profile.minds_unread {
+        if self.config.profile.rcvbuf_ignores_unread {
             copied = copied.saturating_sub(self.rcv.nxt.bytes_since(self.rcv.copied_seq));
         }
-        if copied > self.rcv.space && self.config.profile.right_sizes_holes {
+        if copied > self.rcv.space && self.config.profile.rcvbuf_grows_out_of_order {
             self.right_size(copied);
         } else if copied > self.rcv.space {
             if self.config.sysctl.tcp_moderate_rcvbuf != 0 && self.config.receive_buffer.is_none() {
@@ -360,7 +361,7 @@ impl Connection {
             self.rcv.window_clamp = (2 * advmss).max(max - advmss);
         }
         self.rcv.ssthresh = self.rcv.ssthresh.min(self.rcv.window_clamp);
-        if self.config.profile.right_sizes_holes {
+        if self.config.profile.rcvbuf_grows_out_of_order {
             self.rcv.space = self.rcv.space.min(self.rcv.ssthresh);
         }
         self.rcv.edge = self.rcv.wup + self.rcv.wnd;

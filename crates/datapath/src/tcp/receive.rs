@@ -182,7 +182,7 @@ impl Connection {
             cx.ready |= SocketReady::READABLE;
             return;
         }
-        if self.config.profile.right_sizes_holes {
+        if self.config.profile.rcvbuf_grows_out_of_order {
             self.measure_rcv_mss(seg);
         }
         self.expected = None;
@@ -213,7 +213,7 @@ impl Connection {
             }
             self.rcv.rmem_alloc += done.charged;
         }
-        if cx.gate.accepted && !self.orphan && self.config.profile.right_sizes_holes {
+        if cx.gate.accepted && !self.orphan && self.config.profile.rcvbuf_grows_out_of_order {
             self.right_size(self.rcv.space);
         }
     }

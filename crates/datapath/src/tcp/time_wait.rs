@@ -81,7 +81,7 @@ impl Connection {
         if !allowed || self.state != State::TimeWait || self.opt.ts_recent_stamp == 0 {
             return None;
         }
-        if self.config.profile.waits_before_reuse {
+        if self.config.profile.has_tw_reuse_delay {
             return Some(self.timeout + u64::from(sysctl.tcp_tw_reuse_delay));
         }
         // The stamp is one more than the second.

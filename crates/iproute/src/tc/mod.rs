@@ -92,14 +92,14 @@ pub struct Device {
     /// Where the kernel's COBALT has its roots from.
     pub roots: Roots,
     /// Its CAKE leaves a rate that it has estimated for 250 ms.
-    pub autorate_waits: bool,
+    pub autorate_every_250_ms: bool,
 }
 
 impl Device {
     /// An Ethernet device of a node with this kernel.
     pub fn of(profile: &Profile) -> Self {
-        let roots = if profile.rounded_roots { Roots::Rounded } else { Roots::Newton };
-        Self { roots, autorate_waits: profile.autorate_waits, ..Self::default() }
+        let roots = if profile.cake_rounded_roots { Roots::Rounded } else { Roots::Newton };
+        Self { roots, autorate_every_250_ms: profile.autorate_every_250_ms, ..Self::default() }
     }
 }
 
@@ -110,7 +110,7 @@ impl Default for Device {
             psched_mtu: PSCHED_MTU,
             tx_queue_len: TX_QUEUE_LEN,
             roots: Roots::default(),
-            autorate_waits: true,
+            autorate_every_250_ms: true,
         }
     }
 }
@@ -222,8 +222,9 @@ impl Spec {
             }
             Self::Prio(config) => Prio::new(*config, handle).into(),
             Self::Cake(patch) => {
-                let Device { roots, autorate_waits, .. } = device;
-                let config = Config { roots, autorate_waits, ..Config::default() }.patched(patch);
+                let Device { roots, autorate_every_250_ms, .. } = device;
+                let config =
+                    Config { roots, autorate_every_250_ms, ..Config::default() }.patched(patch);
                 Cake::new(config, device.psched_mtu, rng).with_handle(handle).into()
             }
             Self::Guest(words) => words.build(Setting { device, handle, rng }).into(),

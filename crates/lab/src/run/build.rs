@@ -236,8 +236,8 @@ fn configure_routing(
         world.with_host(id, |_, host| {
             let settings = *host.fib().settings();
             let key = HashKey::random(rng.next_u64(), rng.next_u64());
-            let heeds_source = node.profile.multipath_heeds_source;
-            host.fib_mut().set_settings(Settings { key, heeds_source, ..settings });
+            let prefers_source = node.profile.multipath_prefers_source;
+            host.fib_mut().set_settings(Settings { key, prefers_source, ..settings });
             if let Some(policy) = node.hash_policy {
                 routes::make_switch(host, policy);
             }
@@ -303,7 +303,9 @@ mod tests {
             let root = built.world.host(node).port(port).qdisc();
             let mut all = root.tree().into_iter();
             let cake = all.find_map(|(_, sched)| match sched.qdisc() {
-                AnyQdisc::Cake(cake) => Some((cake.config().roots, cake.config().autorate_waits)),
+                AnyQdisc::Cake(cake) => {
+                    Some((cake.config().roots, cake.config().autorate_every_250_ms))
+                }
                 _ => None,
             });
             cake.expect("there is one")

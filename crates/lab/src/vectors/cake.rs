@@ -234,7 +234,7 @@ pub(super) fn instance(
 ) -> Result<Cake, String> {
     let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
     // All of these recordings are Linux 6.1's.
-    let kernel = Config { roots: Roots::Newton, autorate_waits: false, ..Config::default() };
+    let kernel = Config { roots: Roots::Newton, autorate_every_250_ms: false, ..Config::default() };
     let config = kernel.patched(&patch);
     let cake = Cake::new(config, mtu, Rng::stream(seed, 0));
     let major = handle.trim_start_matches("handle").trim().trim_end_matches(':');

@@ -124,9 +124,9 @@ impl Router {
         let mut host = Host::new();
         host.forwarding = true;
         host.set_icmp_limits(IcmpLimits::of(&settings.profile), Rng::stream(settings.seed, 1));
-        let heeds_source = settings.profile.multipath_heeds_source;
+        let prefers_source = settings.profile.multipath_prefers_source;
         let hashed = *host.fib().settings();
-        host.fib_mut().set_settings(FibSettings { heeds_source, ..hashed });
+        host.fib_mut().set_settings(FibSettings { prefers_source, ..hashed });
         let table = Neighbours::new(NeighbourSettings::default(), Rng::stream(settings.seed, 2));
         host.enable_neighbours(table, settings.follow_kernel);
         let mut names = Devices::new();
@@ -219,9 +219,9 @@ impl Router {
             let link = LinkState { up: was.up, carrier: was.carrier, ..wanted };
             fib.set_link(now, attached.port.0, link);
         }
-        let heeds_source = self.settings.profile.multipath_heeds_source;
+        let prefers_source = self.settings.profile.multipath_prefers_source;
         let hashed = *fib.settings();
-        fib.set_settings(FibSettings { heeds_source, ..hashed });
+        fib.set_settings(FibSettings { prefers_source, ..hashed });
         *self.host.fib_mut() = fib;
         self.names = names;
         self.sync_addresses(now);

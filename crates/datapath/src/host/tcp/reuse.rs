@@ -86,7 +86,7 @@ impl Host {
     /// When a connection that goes into TIME-WAIT now makes way at the earliest (`tcp_tw_reuse`).
     fn none_makes_way_before(&mut self, now: Instant) -> Instant {
         let defaults = &self.tcp_stack().defaults;
-        match (defaults.sysctl.tcp_tw_reuse, defaults.profile.waits_before_reuse) {
+        match (defaults.sysctl.tcp_tw_reuse, defaults.profile.has_tw_reuse_delay) {
             (0, _) => Instant::FAR_FUTURE,
             (_, true) => now + Duration::from_millis(defaults.sysctl.tcp_tw_reuse_delay.into()),
             // Its timestamp may have come in an earlier second.

@@ -57,7 +57,7 @@ impl Host {
     fn udp_queue(&mut self, id: u32, datagram: Datagram, truesize: u32) -> bool {
         let ipv6 = datagram.to.is_ipv6();
         let stack = self.tcp.as_deref();
-        let is_hard = || stack.is_none_or(|stack| stack.defaults.profile.hard_udp_buffers);
+        let is_hard = || stack.is_none_or(|stack| stack.defaults.profile.strict_udp_rcvbuf);
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return false };
         let fits = socket.accept(datagram, truesize, is_hard);
         if !fits {

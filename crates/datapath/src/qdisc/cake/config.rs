@@ -116,7 +116,7 @@ pub struct Config {
     /// The source of COBALT's roots of small counts, which depends on the kernel.
     pub roots: Roots,
     /// `autorate-ingress` changes the rate at most every 250 ms, which depends on the kernel.
-    pub autorate_waits: bool,
+    pub autorate_every_250_ms: bool,
 }
 
 /// A partial configuration: the attributes that one `tc` command carries. `None` = not named.
@@ -206,7 +206,7 @@ impl Default for Config {
             memlimit: 0,
             fwmark_mask: 0,
             roots: Roots::default(),
-            autorate_waits: true,
+            autorate_every_250_ms: true,
         }
     }
 }

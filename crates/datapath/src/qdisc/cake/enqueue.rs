@@ -208,7 +208,9 @@ impl Cake {
     fn estimate_rate(&mut self, now: u64) {
         if !self.config.autorate_ingress {
             self.autorate.passed(now);
-        } else if let Some(bytes_per_sec) = self.autorate.arrived(now, self.config.autorate_waits) {
+        } else if let Some(bytes_per_sec) =
+            self.autorate.arrived(now, self.config.autorate_every_250_ms)
+        {
             self.rate = Rate::from_bytes_per_sec(bytes_per_sec);
             self.reconfigure();
         }

@@ -96,7 +96,7 @@ impl Connection {
     /// Takes so many bytes, which are there, out of the receive queue.
     #[inline]
     fn take_unread(&mut self, bytes: u32, now: Instant) {
-        if !self.config.profile.reads_without_clock {
+        if !self.config.profile.reads_keep_tcp_mstamp {
             self.ack.clock = now;
         }
         let mut left = bytes;

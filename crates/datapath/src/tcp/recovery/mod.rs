@@ -113,7 +113,7 @@ impl Connection {
     /// The RACK rules apply.
     pub(super) fn uses_rack(&self) -> bool {
         self.config.profile.loss_detection == LossDetection::Rack
-            && (self.config.profile.always_rack || self.config.sysctl.tcp_recovery & 1 != 0)
+            && (self.config.profile.rack_always_on || self.config.sysctl.tcp_recovery & 1 != 0)
     }
 
     /// Processes one ACK: undo, mark losses, enter or leave states.

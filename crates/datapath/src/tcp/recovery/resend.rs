@@ -240,7 +240,7 @@ impl Connection {
         let profile = &self.config.profile;
         let record = GSO_MAX_SIZE + profile.sk_buff_len + profile.shared_info_len;
         u64::from(self.snd.wmem_queued >> 1) > u64::from(self.snd.sndbuf) + 2 * u64::from(record)
-            && profile.bounds_splitting
+            && profile.splitting_bounded_by_sndbuf
             && self.queue.rtx_head() != Some(id)
             && self.queue.rtx_tail() != Some(id)
     }
