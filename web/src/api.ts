@@ -196,7 +196,7 @@ export function ask<T>(question: string, named: Words = {}, chosen: Words = {}):
     const name = words(named, (text) => text);
     const answer = answers[question === "index" ? "index" : `${question}?${name}`];
     if (answer !== undefined) return Promise.resolve(answer as T);
-    return Promise.reject(new Error("this exported page does not hold it; `ackwright view` on the results does"));
+    return Promise.reject(new Error("this exported page does not contain it; `ackwright view` on the results does"));
   }
   const query = words({ ...named, ...chosen }, encodeURIComponent);
   const url = `api/${question}?${query}`;

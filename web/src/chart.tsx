@@ -238,7 +238,7 @@ export function Chart({ title, unit, lines, height = 150, empty, note }: Props) 
         onKeyDown={stepKeys}
       />
       {nothing && <p class="nothing">{empty ?? "Nothing was recorded here."}</p>}
-      {coarse && <p class="nothing">This exported page holds each series at about 1500 columns only; `ackwright view` has every sample.</p>}
+      {coarse && <p class="nothing">This exported page contains about 1500 columns of each series; `ackwright view` has every sample.</p>}
       {!nothing && (
         <ul class="legend">
           {lines.map((line, index) => (

@@ -27,16 +27,16 @@ const VIEWS = [
 ] as const;
 
 const HELP: [string, string][] = [
-  ["1 – 7", "views"],
+  ["1 – 7", "switch between views"],
   ["Space", "play, pause"],
-  ["← →", "move the time; with Shift by ten times as much"],
+  ["← →", "move the time cursor; with Shift, ten times as far"],
   ["+ −", "zoom around the cursor"],
   ["0", "show the whole run"],
-  ["[ ]", "run before, run after"],
-  ["n p", "on the packets: next, previous packet"],
-  ["↑ ↓", "on the events: next, previous event"],
-  ["d", "dark or light"],
-  ["?", "this list"],
+  ["[ ]", "previous run, next run"],
+  ["n p", "in the packet graph: next, previous packet"],
+  ["↑ ↓", "in the event list: previous, next event"],
+  ["d", "switch between dark and light"],
+  ["?", "show or hide this list"],
 ];
 
 function useTheme(): void {
@@ -180,7 +180,7 @@ function App() {
               </div>
             ))}
           </dl>
-          <p class="note">In a chart: drag to zoom, double click for the whole. {exported ? "This page is a file; nothing is asked of any server." : ""}</p>
+          <p class="note">In a chart: drag to zoom, double-click to show everything. {exported ? "This page is a file; it contacts no server." : ""}</p>
         </section>
       )}
       <main>
@@ -189,8 +189,8 @@ function App() {
             {trouble}
           </p>
         )}
-        {(index?.unfinished ?? 0) > 0 && <p class="note card">{index!.unfinished} runs of this sweep are not finished.</p>}
-        {(index?.left_out ?? 0) > 0 && <p class="note card">This page holds the first run of each point, at most eight; {index!.left_out} runs are left out.</p>}
+        {(index?.unfinished ?? 0) > 0 && <p class="note card">{index!.unfinished} runs of this sweep are unfinished.</p>}
+        {(index?.left_out ?? 0) > 0 && <p class="note card">This page contains the first run of each point, at most eight; {index!.left_out} runs are left out.</p>}
         {index?.kind === "live" && <Live />}
         {index?.kind === "capture" && <Flow run={null} />}
         {index?.kind === "results" && run && (

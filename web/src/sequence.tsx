@@ -9,7 +9,7 @@ import { cursor, moveTo, shown, theme, useStore, zoom } from "./store";
 
 export const KINDS = [
   { key: "new", name: "data", mark: "▍", colour: "--data" },
-  { key: "again", name: "sent again", mark: "R", colour: "--bad" },
+  { key: "again", name: "retransmitted", mark: "R", colour: "--bad" },
   { key: "dropped", name: "dropped here", mark: "✕", colour: "--bad" },
   { key: "ack", name: "acknowledged", mark: "▁", colour: "--ack" },
   { key: "window", name: "window", mark: "▔", colour: "--window" },
@@ -122,7 +122,7 @@ export function Sequence({ graph, chosen, choose, hidden }: Props) {
       tabIndex={0}
       role="img"
       data-marks={graph.data.time.length}
-      aria-label="Sequence numbers over time. Arrow keys move, plus and minus zoom, n and p go to the next and previous packet."
+      aria-label="Sequence numbers over time. Arrow keys scroll, plus and minus zoom, n and p select the next and the previous packet."
       onWheel={wheel}
       onKeyDown={keys}
       onDblClick={() => zoom(graph.begin, graph.end)}

@@ -1,5 +1,5 @@
-// The network, its links coloured by how much of them is used at the time under the cursor: each direction has a
-// line of its own, to the right of its way.
+// The network. Links are coloured by their utilisation at the time under the cursor. Each direction has a line of its
+// own, on its right-hand side.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Json, Link, Run, World } from "./api";
@@ -94,7 +94,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
       <header>
         <h2>Network</h2>
         <span class="note">
-          {use && use.time.length > 0 ? `use of links at ${timeText(time, whole.get()[1])}` : "the use of links was not recorded: `ackwright run --view` does"}
+          {use && use.time.length > 0 ? `link utilisation at ${timeText(time, whole.get()[1])}` : "link utilisation was not recorded; `ackwright run --view` records it"}
         </span>
         <span class="scale" aria-hidden="true">
           0 %
@@ -102,7 +102,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
           100 %
         </span>
       </header>
-      <div class="scroll" tabIndex={0} role="group" aria-label="The network as a picture">
+      <div class="scroll" tabIndex={0} role="group" aria-label="Picture of the network">
         <svg viewBox={`0 0 ${width} ${drawing.height}`} role="img" aria-label={`Network of ${world.nodes.length} nodes and ${world.links.length} links`} style={{ minWidth: crowded ? "640px" : "0" }}>
           {drawing.ways.map((way) => {
             const used = share(way.port);
@@ -150,7 +150,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
       {rows.length > 0 && (
         <table class="data">
           <caption class="quiet">
-            {shownRows.length < rows.length ? `The ${shownRows.length} most used of ${rows.length} directions` : `All ${rows.length} directions`}, at {timeText(time, whole.get()[1])}
+            {shownRows.length < rows.length ? `The ${shownRows.length} busiest of ${rows.length} directions` : `All ${rows.length} directions`}, at {timeText(time, whole.get()[1])}
           </caption>
           <thead>
             <tr>
@@ -183,7 +183,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
       )}
       {rows.length > 8 && (
         <button type="button" onClick={() => setAll(!all)}>
-          {all ? "Show the most used" : `Show all ${rows.length}`}
+          {all ? "Show only the busiest" : `Show all ${rows.length}`}
         </button>
       )}
     </section>

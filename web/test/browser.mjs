@@ -114,7 +114,7 @@ export async function still(page) {
   await page.waitForFunction(
     () => {
       const text = document.querySelector("main")?.innerText ?? "";
-      const same = text === window.lastText && !/Reading …/.test(text);
+      const same = text === window.lastText && !/Loading …/.test(text);
       window.lastText = text;
       return same;
     },

@@ -101,7 +101,7 @@ test("the network, a link of which is cut", { skip: why || false }, async () => 
   await picture(page, "network");
 });
 
-test("a flow, dark, with a packet that was sent again", { skip: why || false }, async () => {
+test("a flow, dark, with a retransmitted packet", { skip: why || false }, async () => {
   const { page } = window_;
   await page.setViewportSize({ width: 1180, height: 900 });
   await page.emulateMedia({ colorScheme: "dark" });
@@ -113,10 +113,10 @@ test("a flow, dark, with a packet that was sent again", { skip: why || false }, 
   for (let packet = 0; packet < 20; packet++) {
     await page.waitForTimeout(300);
     await still(page);
-    if ((await summary.count()) > 0 && /sent again/.test(await summary.textContent())) break;
+    if ((await summary.count()) > 0 && /retransmitted/.test(await summary.textContent())) break;
     await page.keyboard.press(packet === 0 ? "p" : "n");
   }
-  assert.match(await summary.textContent(), /sent again/);
+  assert.match(await summary.textContent(), /retransmitted/);
   await page.evaluate(() => scrollTo(0, 0));
   await picture(page, "flow");
   await page.emulateMedia({ colorScheme: "light" });

@@ -283,7 +283,7 @@ test("a running shape: what its control socket says", async (context) => {
     assert.equal(await page.locator(".tins").first().locator("thead th").count(), 4, "diffserv4 has four tins");
     assert.deepEqual(await faults(page), []);
     ackwright("ctl", "--ctl", socket, "stop");
-    await page.getByText("does not answer any more").waitFor({ timeout: 10_000 });
+    await page.getByText("no longer answers").waitFor({ timeout: 10_000 });
   } finally {
     running.kill("SIGKILL");
   }

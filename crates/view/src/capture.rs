@@ -45,8 +45,8 @@ pub struct Segment {
     pub connection: u32,
     /// From its first end to its second.
     pub forth: bool,
-    /// It was sent before, in part or whole.
-    pub again: bool,
+    /// Some or all of it was sent before.
+    pub retransmitted: bool,
     /// Its first byte, and its acknowledgment, counted from the first of their directions.
     pub seq: i64,
     /// What it acknowledges.
@@ -72,7 +72,7 @@ pub struct Connection {
     /// The end that was first seen to send, and the other one.
     pub ends: [SocketAddr; 2],
     /// Of both directions.
-    pub ways: [FlowDirection; 2],
+    pub directions: [FlowDirection; 2],
     /// When it was first and last seen.
     pub span_ns: [i64; 2],
     /// Its packets.
@@ -91,9 +91,9 @@ pub struct FlowDirection {
     pub end: i64,
     /// Packets with payload.
     pub segments: u64,
-    /// Of them, those that were sent before.
-    pub again: u64,
-    /// Bytes of payload, those that were sent again too.
+    /// Of these, retransmissions.
+    pub retransmitted: u64,
+    /// Bytes of payload, retransmitted ones included.
     pub bytes: u64,
 }
 
@@ -121,19 +121,19 @@ impl FlowDirection {
 impl Connection {
     /// The direction in which more was sent: true from the first end to the second.
     pub fn main_direction(&self) -> bool {
-        self.ways[0].bytes >= self.ways[1].bytes
+        self.directions[0].bytes >= self.directions[1].bytes
     }
 
     /// In a few words.
     pub fn to_json(&self, id: usize) -> Json {
-        let way = |way: &FlowDirection| json!({"segments": way.segments, "retransmitted": way.again, "bytes": way.bytes});
+        let way = |way: &FlowDirection| json!({"segments": way.segments, "retransmitted": way.retransmitted, "bytes": way.bytes});
         json!({
             "id": id,
             "from": self.ends[0].to_string(), "to": self.ends[1].to_string(),
             "ports": [self.ends[0].port(), self.ends[1].port()],
             "packets": self.packets,
             "begin": self.span_ns[0] as f64 / 1e9, "end": self.span_ns[1] as f64 / 1e9,
-            "forth": way(&self.ways[0]), "back": way(&self.ways[1]),
+            "forth": way(&self.directions[0]), "back": way(&self.directions[1]),
             "main": if self.main_direction() { "forth" } else { "back" },
         })
     }
@@ -211,7 +211,7 @@ impl Capture {
             at_ns,
             connection,
             forth,
-            again: false,
+            retransmitted: false,
             seq: 0,
             ack: None,
             len: packet.body.len,
@@ -253,15 +253,15 @@ impl Capture {
         let found = found.or_else(|| known.get(&back).map(|it| (*it, false)));
         let found = found.filter(|(index, forth)| {
             // A SYN with another number begins another connection.
-            let way = &self.connections[*index as usize].ways[usize::from(!forth)];
+            let way = &self.connections[*index as usize].directions[usize::from(!forth)];
             !opens || way.first.is_none_or(|first| first == tcp.seq + 1)
         });
         let (index, forth) = found.unwrap_or_else(|| {
             let index = self.connections.len() as u32;
             known.remove(&back);
             known.insert(ends, index);
-            let ways = [FlowDirection::default(); 2];
-            self.connections.push(Connection { ends, ways, span_ns: [at_ns; 2], packets: 0 });
+            let directions = [FlowDirection::default(); 2];
+            self.connections.push(Connection { ends, directions, span_ns: [at_ns; 2], packets: 0 });
             (index, true)
         });
         let connection = &mut self.connections[index as usize];
@@ -272,7 +272,7 @@ impl Capture {
 
     /// Numbers of a packet, and the sums of its direction.
     fn count(&mut self, segment: &mut Segment, tcp: &Tcp) {
-        let [one, other] = &mut self.connections[segment.connection as usize].ways;
+        let [one, other] = &mut self.connections[segment.connection as usize].directions;
         let (way, peer) = if segment.forth { (one, other) } else { (other, one) };
         let opens = tcp.flags.contains(TcpFlags::SYN);
         let first = if opens { tcp.seq + 1 } else { tcp.seq };
@@ -292,9 +292,9 @@ impl Capture {
             }
         }
         if segment.len > 0 {
-            segment.again = segment.seq < way.end;
+            segment.retransmitted = segment.seq < way.end;
             way.segments += 1;
-            way.again += u64::from(segment.again);
+            way.retransmitted += u64::from(segment.retransmitted);
             way.bytes += u64::from(segment.len);
             way.end = way.end.max(segment.seq + i64::from(segment.len));
         }

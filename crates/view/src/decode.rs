@@ -73,8 +73,8 @@ pub fn summary(capture: &Capture, it: &Segment) -> String {
         words.push(format!("sack {}", blocks.concat()));
     }
     words.push(format!("length {}", it.len));
-    if it.again {
-        words.push("sent again".to_owned());
+    if it.retransmitted {
+        words.push("retransmitted".to_owned());
     }
     words.join(", ")
 }

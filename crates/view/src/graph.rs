@@ -40,7 +40,7 @@ struct Marks {
 
 /// Kinds of data.
 const NEW: u8 = 0;
-const AGAIN: u8 = 1;
+const RETRANSMITTED: u8 = 1;
 const DROPPED: u8 = 2;
 /// Marks that are kept on their own.
 const SINGLE_MAX: usize = 30_000;
@@ -102,7 +102,7 @@ pub fn graph(capture: &Capture, part: &GraphQuery) -> Result<Json, Fault> {
             if it.len > 0 {
                 let kind = match () {
                     () if capture.is_dropped(it) => DROPPED,
-                    () if it.again => AGAIN,
+                    () if it.retransmitted => RETRANSMITTED,
                     () => NEW,
                 };
                 let single = kind != NEW && data.time.len() < SINGLE_MAX;
@@ -148,7 +148,7 @@ pub fn graph(capture: &Capture, part: &GraphQuery) -> Result<Json, Fault> {
         "forth": part.forth,
         "begin": connection.span_ns[0] as f64 / 1e9, "end": connection.span_ns[1] as f64 / 1e9,
         "from": from_ns as f64 / 1e9, "to": to_ns as f64 / 1e9,
-        "top": connection.ways[usize::from(!part.forth)].end,
+        "top": connection.directions[usize::from(!part.forth)].end,
         "joined": joins,
         "data": data.to_json(), "acks": acks.to_json(), "sacks": sacks.to_json(),
         "flags": flags.to_json(),

@@ -112,7 +112,7 @@ fn answers_are_what_the_files_hold() {
         }
     }
 
-    // What was lost was sent again, as the flow's own counter says; the graph shows it.
+    // What was lost was retransmitted, as the flow's own counter says; the graph shows it.
     let resent = run.series.iter().find(|series| series.name == "flow-upload").unwrap();
     let resent = resent.column("retransmits_segments").unwrap().values.iter().flatten().max();
     let capture = ask("capture", &[("port", "a.near")]);
@@ -125,7 +125,7 @@ fn answers_are_what_the_files_hold() {
     assert!((98_552..=100_000).contains(&from), "it holds byte 100000: {from}");
     let number = graph["data"]["packet"][again].to_string();
     let packet = ask("packet", &[("port", "a.near"), ("packet", &number)]);
-    assert!(packet["summary"].as_str().unwrap().contains("sent again"), "{packet}");
+    assert!(packet["summary"].as_str().unwrap().contains("retransmitted"), "{packet}");
     assert_eq!(packet["headers"][1]["name"], "IPv4");
     assert!(!graph["sacks"]["time"].as_array().unwrap().is_empty());
 
@@ -182,7 +182,7 @@ fn an_exported_page_holds_the_same_answers() {
 }
 
 #[test]
-fn results_without_more_say_what_is_missing() {
+fn results_without_view_data_say_what_is_missing() {
     let place = Place::new("plain");
     results(&place.0, false);
     let source = Source::open(&place.0).unwrap();
@@ -233,7 +233,7 @@ fn a_million_samples_are_cut_to_the_screen() {
 }
 
 #[test]
-fn what_is_no_result_of_ours_is_told() {
+fn files_that_are_no_results_are_reported() {
     let place = Place::new("wrong");
     let told = |path: &Path| Source::open(path).unwrap_err().to_string();
     assert!(told(&place.0).contains("ackwright run FILE --out DIR"));

@@ -10,7 +10,7 @@ export const RULES: [string, string][] = [
   ["first-of-two", "first of two ACKs that the newest makes redundant"],
   ["last-before", "redundant, right before the newest"],
   ["first", "first ACK that the newest makes redundant"],
-  ["every-other", "every other rising ACK while others wait"],
+  ["every-other", "every other ACK that acknowledges more, while others wait"],
 ];
 
 export function Acks({ run }: { run: Run }) {
@@ -27,9 +27,9 @@ export function Acks({ run }: { run: Run }) {
   return (
     <>
       <section class="card" data-view="acks">
-        <h2>ACKs that CAKE filtered</h2>
+        <h2>ACKs filtered by CAKE</h2>
         {counted.length === 0 ? (
-          <p class="nothing">No watched port has a CAKE.</p>
+          <p class="nothing">No watched port has a CAKE qdisc.</p>
         ) : (
           <table class="data">
             <thead>
@@ -37,7 +37,7 @@ export function Acks({ run }: { run: Run }) {
                 <th scope="col">Port</th>
                 <th scope="col">Filter</th>
                 <th scope="col" class="number">ACKs filtered</th>
-                <th scope="col" class="number">Packets that came</th>
+                <th scope="col" class="number">Packets enqueued</th>
               </tr>
             </thead>
             <tbody>
@@ -55,7 +55,7 @@ export function Acks({ run }: { run: Run }) {
         {counted.length > 0 && run.acks.length === 0 && (
           <p class="nothing">
             {counted.some((it) => it.drops > 0)
-              ? "Which ACKs these were, and by which rule they went, was not recorded: `ackwright run --view` does."
+              ? "Which ACKs these were, and which rule dropped each, was not recorded; `ackwright run --view` records it."
               : "No ACK was filtered in this run."}
           </p>
         )}
@@ -98,7 +98,7 @@ function Filtered({ run, port }: { run: Run; port: string }) {
       wanted = false;
     };
   }, [run, port]);
-  if (!acks) return <p class="nothing card">Reading …</p>;
+  if (!acks) return <p class="nothing card">Loading …</p>;
   const most = Math.max(...acks.rules.map(([, count]) => count), 1);
   const fits = acks.time.map((_, place) => place).filter((place) => rule < 0 || acks.rule[place] === rule);
   let here = 0;
@@ -107,7 +107,7 @@ function Filtered({ run, port }: { run: Run; port: string }) {
   const flowName = (at: number) => run.world?.flows[at]?.name ?? "–";
   return (
     <section class="card" data-view="ack-rules">
-      <h2>By which rule, at {port}</h2>
+      <h2>ACKs by rule, at {port}</h2>
       <table class="data bars">
         <thead>
           <tr>
@@ -164,8 +164,8 @@ function Filtered({ run, port }: { run: Run; port: string }) {
             </table>
           </div>
           <p class="note">
-            {fits.length > ROWS ? `${ROWS} around the cursor` : `${fits.length}`} of {figures(acks.count)} filtered ACKs
-            {acks.count > acks.time.length ? `, of which the first ${figures(acks.time.length)} can be listed` : ""}
+            {fits.length > ROWS ? `${ROWS} (around the cursor)` : `${fits.length}`} of {figures(acks.count)} filtered ACKs
+            {acks.count > acks.time.length ? `, of which only the first ${figures(acks.time.length)} can be listed` : ""}
           </p>
         </>
       )}

@@ -50,7 +50,7 @@ export function Compare({ index, run }: { index: Index; run: Run }) {
       wanted = false;
     };
   }, [other?.name]);
-  if (!other) return <p class="nothing card" data-view="compare">There is only one run here: a sweep, or several repetitions, make more.</p>;
+  if (!other) return <p class="nothing card" data-view="compare">There is only one run here; a sweep or several repetitions give more to compare.</p>;
   const own = runs.find((it) => it.name === run.name)!;
   const choices = KINDS.flatMap(([prefix, column, unit]) =>
     run.series
@@ -138,7 +138,7 @@ export function Compare({ index, run }: { index: Index; run: Run }) {
               </tbody>
             </table>
           </div>
-          {rows.length > 500 && <p class="note">500 of {rows.length}; a filter finds the others.</p>}
+          {rows.length > 500 && <p class="note">500 of {rows.length} are shown; the filter finds the others.</p>}
         </section>
       )}
     </>

@@ -42,7 +42,7 @@ export function Figures({ run }: { run: Run }) {
           </tbody>
         </table>
       </div>
-      {rows.length > 1000 && <p class="note">1000 of {rows.length}; a filter finds the others.</p>}
+      {rows.length > 1000 && <p class="note">1000 of {rows.length} are shown; the filter finds the others.</p>}
     </section>
   );
 }

@@ -63,7 +63,7 @@ export function Flow({ run }: { run: Run | null }) {
   const measured = run ? ranked(run) : [];
   const known = [...new Set([...flows, ...measured])];
   const flow = captured?.flow ?? (known.includes(address.flow ?? "") ? address.flow! : known[0]) ?? null;
-  if (all === null) return <p class="nothing card">Reading packets …</p>;
+  if (all === null) return <p class="nothing card">Loading packets …</p>;
   return (
     <>
       <section class="card" data-view="sequence">
@@ -89,7 +89,7 @@ export function Flow({ run }: { run: Run | null }) {
               </select>
             </label>
           )}
-          {all.length > OFFERED_MAX && <span class="note">{OFFERED_MAX} of {all.length} connections, those with the most bytes</span>}
+          {all.length > OFFERED_MAX && <span class="note">The {OFFERED_MAX} connections with the most bytes, out of {all.length}</span>}
         </header>
         {trouble && <p class="nothing">{trouble}</p>}
         {captured ? (
@@ -97,7 +97,7 @@ export function Flow({ run }: { run: Run | null }) {
         ) : (
           <p class="nothing">
             {run
-              ? "No TCP packets were captured. `ackwright run --view` captures at the senders of flows; `pcap` in [measure] names other ports."
+              ? "No TCP packets were captured. `ackwright run --view` captures at the sender of each flow; `pcap` in [measure] names other ports."
               : "There are no TCP packets in this capture."}
           </p>
         )}
@@ -165,7 +165,7 @@ function Packets({ run, captured }: { run: string; captured: Captured }) {
     };
   }, [chosen]);
   if (trouble) return <p class="nothing">{trouble}</p>;
-  if (!graph) return <p class="nothing">Reading packets …</p>;
+  if (!graph) return <p class="nothing">Loading packets …</p>;
   const of = connection[way];
   const toggle = (key: string) => {
     const next = new Set(hidden);
@@ -181,7 +181,7 @@ function Packets({ run, captured }: { run: string; captured: Captured }) {
             <b data-segments>{figures(of.segments)}</b> segments
           </span>
           <span>
-            <b data-again>{figures(of.retransmitted)}</b> sent again
+            <b data-again>{figures(of.retransmitted)}</b> retransmitted
           </span>
           <span>
             <b data-bytes>{metricPrefix(of.bytes, "B")}</b> from {way === "forth" ? connection.from : connection.to}
@@ -200,7 +200,7 @@ function Packets({ run, captured }: { run: string; captured: Captured }) {
             </li>
           ))}
         </ul>
-        {graph.joined && <p class="note">More packets than pixels: packets of one pixel are one mark. {exported ? "" : "Zoom in to see each."}</p>}
+        {graph.joined && <p class="note">More packets than pixels: a mark stands for all packets in its pixel. {exported ? "" : "Zoom in to see each one."}</p>}
       </div>
       <aside class="decoded" aria-live="polite" data-view="packet">
         {decoded && chosen ? (
@@ -212,7 +212,7 @@ function Packets({ run, captured }: { run: string; captured: Captured }) {
             <p class="note">
               {decoded.from} → {decoded.to}
               {decoded.place ? `, at ${decoded.place}` : ""}
-              {stands > 1 ? `; the last of ${stands} in this mark` : ""}
+              {stands > 1 ? `; the last of ${stands} that this mark stands for` : ""}
             </p>
             {decoded.comment && <p class="bad">{decoded.comment}</p>}
             {decoded.flaws.map((flaw) => (
@@ -239,7 +239,7 @@ function Packets({ run, captured }: { run: string; captured: Captured }) {
             </details>
           </>
         ) : (
-          <p class="nothing">{missing || "Point at a mark, or press n and p on the graph: its packet is decoded here."}</p>
+          <p class="nothing">{missing || "Point at a mark, or press n or p in the graph, to decode a packet here."}</p>
         )}
       </aside>
     </div>
@@ -301,7 +301,7 @@ function Told({ run, flow, flows }: { run: Run; flow: string | null; flows: stri
     return (
       <section class="card" data-view="explain">
         <h2>Why it was not faster</h2>
-        <p class="nothing">{flow ?? "This flow"} was not explained. `ackwright run --view`, or `--explain FLOW --out DIR`, does.</p>
+        <p class="nothing">{flow ?? "This flow"} has no explanation: use `ackwright run --view`, or `--explain FLOW --out DIR`.</p>
       </section>
     );
   }
@@ -342,7 +342,7 @@ function Told({ run, flow, flows }: { run: Run; flow: string | null; flows: stri
             class="events"
             ref={list}
             tabIndex={0}
-            aria-label="Events; up and down go from one to the next"
+            aria-label="Events; the up and down arrows select the previous and the next"
             onKeyDown={(event) => {
               if (event.key === "ArrowDown" || event.key === "j") jump(here + 1);
               else if (event.key === "ArrowUp" || event.key === "k") jump(Math.max(here - 1, 0));
@@ -372,7 +372,7 @@ function Told({ run, flow, flows }: { run: Run; flow: string | null; flows: stri
             ))}
           </ol>
           <p class="note">
-            {events.length > drawn ? `Events ${from + 1} to ${Math.min(from + drawn, events.length)} of ${events.length}, those around the cursor` : `${events.length} events`}
+            {events.length > drawn ? `Events ${from + 1} to ${Math.min(from + drawn, events.length)} of ${events.length}, around the cursor` : `${events.length} events`}
           </p>
         </>
       )}
@@ -393,7 +393,7 @@ function Lines({ run, flow }: { run: Run; flow: string }) {
       />
       <Chart title="Throughput" unit={UNITS.rate} lines={[{ ...line("throughput_bits_per_sec", "throughput"), steps: false }]} />
       <Chart title="Round-trip time" unit={UNITS.micros} lines={[line("srtt_us", "smoothed")]} />
-      <Chart title="Sent again" unit={UNITS.segments} lines={[line("retransmits_segments", "segments so far")]} />
+      <Chart title="Retransmissions" unit={UNITS.segments} lines={[line("retransmits_segments", "segments so far")]} />
     </div>
   );
 }

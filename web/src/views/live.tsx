@@ -29,7 +29,7 @@ export function Live() {
     return () => events.close();
   }, []);
   const now = states.at(-1);
-  if (!now) return <p class="nothing card" data-view="live">{gone ? `It cannot be asked: ${gone}` : "Waiting for the first event …"}</p>;
+  if (!now) return <p class="nothing card" data-view="live">{gone ? `It cannot be reached: ${gone}` : "Waiting for the first event …"}</p>;
   const rates = (direction: number, what: string): (number | null)[] =>
     states.map((state, place) => {
       const before = states[place - 1];
@@ -42,19 +42,19 @@ export function Live() {
   const backlog = (device: string) => states.map((state) => sum(state.tc, device, "backlog") / 1e3);
   return (
     <>
-      {gone && <p class="bad card" role="status">It does not answer any more: {gone}. What was last known is shown.</p>}
+      {gone && <p class="bad card" role="status">It no longer answers: {gone}. This is the last known state.</p>}
       <section class="card" data-view="live">
-        <h2>Running since {figures(now.account.seconds)} s</h2>
+        <h2>Running for {figures(now.account.seconds)} s</h2>
         <div class="scroll" tabIndex={0} role="group" aria-label="Directions">
           <table class="data">
             <thead>
               <tr>
                 <th scope="col">Direction</th>
-                <th scope="col" class="number">Rate now</th>
-                <th scope="col" class="number">Taken in</th>
+                <th scope="col" class="number">Current rate</th>
+                <th scope="col" class="number">Received</th>
                 <th scope="col" class="number">Sent</th>
                 <th scope="col" class="number">Dropped</th>
-                <th scope="col" class="number">Waiting</th>
+                <th scope="col" class="number">Queued</th>
               </tr>
             </thead>
             <tbody>
@@ -80,7 +80,7 @@ export function Live() {
           </table>
         </div>
         <p class="note">
-          Late wake-ups: {figures(now.account.late.over_1ms)} of {figures(now.account.late.wakes)} over 1 ms, worst {figures(now.account.late.max_us)} µs
+          Late wake-ups: {figures(now.account.late.over_1ms)} of {figures(now.account.late.wakes)} by more than 1 ms, worst {figures(now.account.late.max_us)} µs
         </p>
       </section>
       <div class="charts">

@@ -23,7 +23,7 @@ function stepsOf(ring: Rings["rings"][number]): Step[] {
   const steps: Step[] = [];
   let last: RingSnapshot | null = null;
   for (const { time, before, after } of ring.changes) {
-    if (last && before && moved(last, before).length > 0) steps.push({ text: "meanwhile, until", time, before: last, now: before });
+    if (last && before && moved(last, before).length > 0) steps.push({ text: "in between, until", time, before: last, now: before });
     if (before && after) steps.push({ text: "change at", time, before, now: after });
     last = after ?? before;
   }
@@ -67,11 +67,11 @@ export function Multipath({ run }: { run: Run }) {
   if (!run.rings) {
     return (
       <p class="nothing card" data-view="multipath">
-        {run.world?.viewed ? "No flow of this run had several next hops to choose from." : "Next hops were not recorded: `ackwright run --view` does, where a route has several."}
+        {run.world?.viewed ? "No flow in this run had a choice between several next hops." : "Next hops were not recorded; `ackwright run --view` records them where a route has several."}
       </p>
     );
   }
-  if (!rings) return <p class="nothing card">Reading …</p>;
+  if (!rings) return <p class="nothing card">Loading …</p>;
   const of = rings.rings[ring]!;
   const steps = stepsOf(of);
   const now = steps[Math.min(step, steps.length - 1)];
@@ -102,7 +102,7 @@ export function Multipath({ run }: { run: Run }) {
         </label>
         {now && (
           <span class="steps">
-            <button type="button" aria-label="Step before" disabled={step === 0} onClick={() => show(step - 1)}>
+            <button type="button" aria-label="Previous step" disabled={step === 0} onClick={() => show(step - 1)}>
               ◀
             </button>
             <span>
@@ -114,7 +114,7 @@ export function Multipath({ run }: { run: Run }) {
           </span>
         )}
       </header>
-      {now ? <Ring before={now.before} now={now.now} ports={of.ports} /> : <p class="nothing">No flow was there when it changed.</p>}
+      {now ? <Ring before={now.before} now={now.now} ports={of.ports} /> : <p class="nothing">No flow used this route when it changed.</p>}
     </section>
   );
 }
@@ -165,7 +165,7 @@ function Ring({ before, now, ports }: { before: RingSnapshot | null; now: RingSn
   });
   return (
     <div class="ring">
-      <svg viewBox="-210 -210 420 420" role="img" aria-label={`Ring of hashes: ${now.hops.length} next hops, ${now.flows.length} flows, ${went.length} of them moved`}>
+      <svg viewBox="-210 -210 420 420" role="img" aria-label={`Hash ring: ${now.hops.length} next hops, ${now.flows.length} flows, ${went.length} of them moved`}>
         {before && arcs(before).map((arc, index) => <path key={`b${index}`} d={sector(arc, 112, 132)} fill={colour(arc.hop)} opacity="0.45" />)}
         {arcs(now).map((arc, index) => (
           <path key={index} d={sector(arc, 140, 172)} fill={colour(arc.hop)} stroke="var(--card)" stroke-width={now.buckets ? 0.4 : 1.5}>
@@ -194,7 +194,7 @@ function Ring({ before, now, ports }: { before: RingSnapshot | null; now: RingSn
             <tr>
               <th scope="col">Next hop</th>
               <th scope="col" class="number">Weight</th>
-              <th scope="col" class="number">Of the ring</th>
+              <th scope="col" class="number">Share of ring</th>
               <th scope="col" class="number">Flows</th>
             </tr>
           </thead>
@@ -217,13 +217,13 @@ function Ring({ before, now, ports }: { before: RingSnapshot | null; now: RingSn
         </table>
         {before && (
           <>
-            <h3>Who moved</h3>
+            <h3>Flows that moved</h3>
             {went.length === 0 ? (
-              <p class="nothing">Nobody.</p>
+              <p class="nothing">None.</p>
             ) : (
               <>
                 <p class="note">
-                  {gone.length} had to, {went.length - gone.length} moved although their next hop lives.
+                  {gone.length} had to move, {went.length - gone.length} moved although their next hop is in service.
                 </p>
                 <div class="scroll tall" tabIndex={0} role="group" aria-label="Flows that moved">
                   <table class="data">

@@ -71,14 +71,14 @@ export function Network({ run }: { run: Run }) {
       {run.world ? (
         <Topology run={run} world={run.world} use={use} />
       ) : (
-        <p class="nothing card">These results hold no network: an earlier version wrote them. Run the experiment again to see it.</p>
+        <p class="nothing card">These results contain no network, because an earlier version wrote them. Run the experiment again to see it.</p>
       )}
       {flows.length > LINES_MAX && <Choice flows={flows} chosen={chosen} choose={choose} />}
       <div class="charts" data-view="lines">
         {KINDS.map((kind) => {
           const [drawn, of] = lines(kind);
           if (of === 0) return null;
-          const note = drawn.length < of ? `${drawn.length} of ${of} are drawn` : undefined;
+          const note = drawn.length < of ? `${drawn.length} of ${of} shown` : undefined;
           return <Chart key={kind.title} title={kind.title} unit={kind.unit} lines={drawn} note={note} />;
         })}
       </div>
@@ -94,7 +94,7 @@ function Choice({ flows, chosen, choose }: { flows: string[]; chosen: string[]; 
   return (
     <details class="choice card">
       <summary>
-        {chosen.length} of {flows.length} flows are drawn: those with the highest goodput, or choose up to {LINES_MAX}
+        {chosen.length} of {flows.length} flows are shown, at first those with the highest goodput. Choose up to {LINES_MAX}
       </summary>
       <label>
         Filter <input type="search" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
@@ -106,7 +106,7 @@ function Choice({ flows, chosen, choose }: { flows: string[]; chosen: string[]; 
           </label>
         ))}
       </div>
-      {fits.length > 200 && <p class="note">200 of {fits.length}; a filter finds the others.</p>}
+      {fits.length > 200 && <p class="note">200 of {fits.length} are shown; the filter finds the others.</p>}
     </details>
   );
 }

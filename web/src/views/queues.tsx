@@ -9,7 +9,7 @@ export function Queues({ run }: { run: Run }) {
   const address = useStore(place);
   const ports = run.series.filter((name) => name.startsWith("port-")).map((name) => name.slice("port-".length));
   const port = ports.includes(address.port ?? "") ? address.port! : ports[0];
-  if (!port) return <p class="nothing card">No queue was watched: name ports in `queues` of [measure], or give one a qdisc.</p>;
+  if (!port) return <p class="nothing card">No queue was watched: name ports in `queues` of [measure], or give a port a qdisc.</p>;
   const line = (column: string, label: string): Line => ({ run: run.name, series: `port-${port}`, column, label });
   const tins = run.series
     .filter((name) => name.startsWith(`tin-${port}-`))
@@ -35,11 +35,11 @@ export function Queues({ run }: { run: Run }) {
       </section>
       <div class="charts" data-view="queue-lines">
         <Chart title="Queue length" unit={UNITS.packets} lines={[{ ...line("queue_packets", "packets"), steps: true }]} />
-        <Chart title="Queue delay" unit={UNITS.micros} lines={[line("queue_delay_us", "delay")]} note="mean of the packets that left since the sample before" />
+        <Chart title="Queue delay" unit={UNITS.micros} lines={[line("queue_delay_us", "delay")]} note="mean over the packets that left since the previous sample" />
         <Chart title="Marks and drops" unit={UNITS.packets} lines={[line("marks", "marks"), line("drops", "drops")]} />
         {tins.length > 0 && (
           <>
-            <Chart title="Tins: taken in" unit={UNITS.rate} lines={ofTins("enqueued_bits_per_sec")} />
+            <Chart title="Tins: enqueued" unit={UNITS.rate} lines={ofTins("enqueued_bits_per_sec")} />
             <Chart title="Tins: backlog" unit={UNITS.bytes} lines={ofTins("backlog_bytes")} />
             <Chart title="Tins: average delay" unit={UNITS.micros} lines={ofTins("average_delay_us")} />
             <Chart title="Tins: drops" unit={UNITS.packets} lines={ofTins("drops")} />
@@ -48,7 +48,7 @@ export function Queues({ run }: { run: Run }) {
           </>
         )}
       </div>
-      {isCake && tins.length === 0 && <p class="nothing card">How the tins went over time was not recorded: `ackwright run --view` does. Below is how they ended.</p>}
+      {isCake && tins.length === 0 && <p class="nothing card">The tins were not recorded over time; `ackwright run --view` records them. Their final state is below.</p>}
       {shown && <Tc text={shown.text} json={shown.json} />}
     </>
   );
@@ -81,7 +81,7 @@ export function Tc({ text, json }: { text: string; json: Json }) {
   const qdiscs: Json[] = Array.isArray(json) ? json : [];
   return (
     <section class="card" data-view="tc">
-      <h2>At the end, as tc shows it</h2>
+      <h2>Final state, as tc shows it</h2>
       {qdiscs
         .filter((it) => Array.isArray(it.tins))
         .map((it) => {
