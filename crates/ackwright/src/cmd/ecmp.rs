@@ -248,7 +248,7 @@ fn print_tables(
     print(&table::render(&ecmp::load_table(load, names)))?;
     let shown = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     print(&format!(
-        "imbalance (largest load over its weight's share): flows {}, bytes {}",
+        "imbalance (largest ratio to the expected load): flows {}, bytes {}",
         shown(load.imbalance_flows()),
         shown(load.imbalance_bytes())
     ))?;
@@ -265,7 +265,7 @@ fn print_tables(
         ))?;
     }
     if load.elephants.is_empty() {
-        print("elephants (over a tenth of all bytes): none")?;
+        print("elephants (flows with over a tenth of all bytes): none")?;
     }
     if load.elsewhere > 0 {
         print(&format!("without a next hop: {} flows", load.elsewhere))?;

@@ -38,9 +38,17 @@ fn table(head: &[&str], rows: Vec<Vec<String>>) -> Table {
     Table { head: head.iter().map(ToString::to_string).collect(), rows, numeric }
 }
 
-/// Flows and bytes of each next hop, and how they compare with its weight.
+/// Flows and bytes of each next hop, and their ratio to what its weight would give it.
 pub fn load_table(load: &Load, names: &impl Names) -> Table {
-    let head = ["next hop", "flows", "share [%]", "of weight", "bytes", "share [%]", "of weight"];
+    let head = [
+        "next hop",
+        "flows",
+        "flows [%]",
+        "flows/expected",
+        "bytes",
+        "bytes [%]",
+        "bytes/expected",
+    ];
     let flows: u64 = load.hops.iter().map(|hop| hop.flows).sum();
     let bytes: u64 = load.hops.iter().map(|hop| hop.bytes).sum();
     let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
@@ -58,14 +66,14 @@ pub fn load_table(load: &Load, names: &impl Names) -> Table {
     table(&head, load.hops.iter().map(row).collect())
 }
 
-/// What each failure moves, against theory, and what it leaves without a next hop.
+/// What share of the flows each failure moves, in theory and here, and what it leaves without a next hop.
 pub fn failure_table(failures: &[Disruption], names: &impl Names) -> Table {
     let head = [
-        "fails",
+        "failed",
         "flows moved [%]",
-        "RFC 2992 [%]",
-        "own [%]",
-        "others [%]",
+        "by RFC 2992 [%]",
+        "had to move [%]",
+        "collateral [%]",
         "flows lost [%]",
         "bytes moved [%]",
         "bytes lost [%]",
@@ -88,9 +96,9 @@ pub fn failure_table(failures: &[Disruption], names: &impl Names) -> Table {
     table(&head, rows)
 }
 
-/// How much each stage still spreads.
+/// How evenly each stage still distributes flows.
 pub fn stage_table(stages: &[Stage], names: &impl Names) -> Table {
-    let head = ["stage", "flows", "next hops used", "largest of weight", "followed"];
+    let head = ["stage", "flows", "next hops used", "imbalance", "next stage by"];
     let rows = stages
         .iter()
         .enumerate()
@@ -108,7 +116,7 @@ pub fn stage_table(stages: &[Stage], names: &impl Names) -> Table {
     table(&head, rows)
 }
 
-/// More failures than this are drawn as the largest of each next hop's loads.
+/// With more failures than this, only the largest load of each next hop is drawn.
 const MOST_FAILURES: usize = 5;
 
 /// A bar chart: each next hop's share of flows and bytes, by weight, and after each failure.
