@@ -1,4 +1,4 @@
-//! Random choices of one seed.
+//! The random choices that one seed makes.
 
 use core::ops::RangeInclusive;
 use datapath::rng::Rng;
@@ -15,8 +15,8 @@ enum Source {
 }
 
 impl Draw {
-    /// The choices of a seed; `stream` tells parts of a case apart, so that a choice more in one
-    /// part leaves the others as they were.
+    /// The choices of a seed; `stream` distinguishes parts of a case, so that an additional choice in one part
+    /// does not change the others.
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(Source::Seed(Rng::stream(seed, stream)))
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_things_are_drawn_than_bytes_stand_for() {
+    fn no_more_is_drawn_than_the_bytes_provide() {
         let mut draw = Draw::of_bytes(&[3, 1, 4]);
         assert_eq!(draw.many(600, |draw| draw.range(0..=9)), [3, 1, 4]);
         assert!(draw.is_spent());

@@ -1,4 +1,4 @@
-//! A case as a file: `kind = "…"`, what it broke as a comment, and the case itself, in TOML.
+//! A case as a TOML file: `kind = "…"`, which law it broke as a comment, and the case itself.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -59,7 +59,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// Judges the case in a file. A file may have been edited to what no seed draws: a node that is not there, a time in
-/// another century. What carries the case out stumbles over that, not what is judged, and it is no law that was broken.
+/// another century. Then the tester panics, not the code under test, and no law was broken.
 pub fn judge(text: &str) -> Result<Result<Outcome, Violation>, String> {
     fn judge<C: Case>(text: &str) -> Result<Result<Outcome, Violation>, String> {
         match judge::judge(&read::<C>(text)?) {
@@ -75,11 +75,11 @@ pub fn judge(text: &str) -> Result<Result<Outcome, Violation>, String> {
 /// Where a panic is one of the tester itself.
 const OWN_SOURCES: &str = "crates/swarm/src/";
 
-/// A seed that failed, made simpler with at most `tries` runs, as a file.
+/// A seed that failed, shrunk with at most `tries` runs, as a file.
 pub fn of_seed(kind: Kind, seed: u64, violation: Violation, tries: u32) -> (String, Violation) {
     fn of_seed<C: Case>(seed: u64, violation: Violation, tries: u32) -> (String, Violation) {
         let (case, violation) = shrink::shrink(C::draw(seed), violation, tries);
-        let remarks = format!("{} seed {seed}, made simpler\n{violation}", C::KIND);
+        let remarks = format!("{} seed {seed}, shrunk\n{violation}", C::KIND);
         (write(&case, &remarks), violation)
     }
     with_case!(kind, of_seed(seed, violation, tries))
@@ -91,7 +91,7 @@ mod tests {
     use crate::world;
 
     #[test]
-    fn what_is_no_case_is_told_with_its_place() {
+    fn a_faulty_case_file_is_reported_with_its_position() {
         let faults = [
             ("kind = \"world\"\n[case]\nseed = \"x\"\n", "3:8: invalid type: string"),
             ("# é\nkind = \"wrld\"\n", "2:8: no kind of case is called \"wrld\"; there are "),

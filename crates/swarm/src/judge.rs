@@ -1,4 +1,4 @@
-//! A case run twice under all oracles, its panics caught.
+//! Runs a case twice under all oracles, and catches panics.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ pub fn seed<C: Case>(seed: u64) -> Result<Outcome, Violation> {
     }
 }
 
-/// Runs a case twice: no oracle may object, and both runs must be the same.
+/// Runs a case twice: no oracle may report a violation, and both runs must be equal.
 pub fn judge<C: Case>(case: &C) -> Result<Outcome, Violation> {
     let first = once(case)?;
     let second = once(case)?;
@@ -39,7 +39,7 @@ fn caught<R>(act: impl FnOnce() -> R) -> Result<R, Violation> {
     let message = PANIC.take().unwrap_or_default();
     result.map_err(|payload| match message.split_once('\t') {
         Some((place, what)) => Violation::new("panic", place, what),
-        // It came from a thread that the world had begun, which has told the place.
+        // It came from a thread of the world, which has reported the location itself.
         None => Violation::new("panic", "a thread of the world", text(&*payload)),
     })
 }
@@ -56,7 +56,7 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The panic of a case is kept for its report; all others are told as before.
+/// The panic of a case is kept for its report; all others are printed as usual.
 fn keep_panics_of_cases() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

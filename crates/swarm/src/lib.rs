@@ -3,7 +3,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`case`] | what every kind of case can do: be drawn, run, made simpler |
+//! | [`case`] | what every kind of case can do: be drawn, run, shrunk |
 //! | [`draw`] | random choices of one seed |
 //! | [`judge`](mod@judge) | a case run twice, its panics caught |
 //! | [`shrink`](mod@shrink) | the simplest case that still fails |
@@ -14,12 +14,12 @@
 //! | [`calls`] | system calls at two hosts over a bad wire |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
-//! | [`router`] | a router between Ethernets, its neighbours and their moods |
-//! | [`route`] | routes, rules and next hops, changed while packets ask the way |
-//! | [`world`] | hosts, routers, applications and impairments; healed in the end, when every flow ends |
+//! | [`router`] | a router between Ethernets, and neighbours that are late, move and lie |
+//! | [`route`] | routes, rules and next hops, changed while packets are looked up |
+//! | [`world`] | hosts, routers, applications and impairments; repaired at the end, so that every flow ends |
 //!
-//! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
-//! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
+//! A case is plain data, drawn from its seed before anything runs, so that a failure can be
+//! shrunk by leaving parts out. The same seed draws another case once the alphabet of its kind has
 //! grown; what has to stay is kept as a file in `regressions/`.
 
 pub mod calls;
@@ -40,7 +40,7 @@ pub mod world;
 use core::fmt;
 use core::str::FromStr;
 
-/// What is drawn.
+/// What kind of case is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// [`calls`]: system calls at two hosts.

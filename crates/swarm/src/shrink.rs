@@ -1,4 +1,4 @@
-//! The simplest case that still fails.
+//! Shrinks a failing case: the simplest one found that still fails in the same way.
 
 use crate::case::{Case, Violation};
 use crate::judge::judge;

@@ -1,5 +1,5 @@
-//! One living host under a hostile wire: segments, ICMP and fragments near the truth, between calls
-//! of its applications, while time passes and timers fire.
+//! One live host and a hostile wire: plausible segments, ICMP messages and fragments, in between calls of the host's
+//! applications, while time passes and timers fire.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Judges a slice of seeds and tells each that fails on a line: seed, tab, oracle, tab, what it saw.
 //!
 //! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
-//! `slice KIND A..B all` does not stop; `slice shrink KIND SEED [TRIES]` writes a case made simpler,
+//! `slice KIND A..B all` does not stop; `slice shrink KIND SEED [TRIES]` writes a shrunk case,
 //! by so many tries, and what it breaks, or as it is drawn if they are none; `slice case FILE` judges such a file; `slice kinds` tells
 //! the kinds. The mutation check and the
 //! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
@@ -63,7 +63,7 @@ fn judge(file: &str) -> ExitCode {
     }
 }
 
-/// Writes down a seed: one that fails made simpler, or any as it is drawn.
+/// Writes down a seed: a failing one shrunk, any other as it was drawn.
 fn shrink(kind: Kind, seed: u64, tries: u32) -> ExitCode {
     fn judged<C: swarm::case::Case>(seed: u64) -> Result<Outcome, Violation> {
         swarm::judge::judge(&C::draw(seed))

@@ -1,4 +1,4 @@
-//! How a case is drawn: first what brings connections about, then anything.
+//! How a case is drawn: first calls that establish connections, then anything.
 
 use datapath::socket::number as n;
 

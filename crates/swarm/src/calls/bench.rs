@@ -1,5 +1,5 @@
-//! Both hosts with a process each, turned until a time; in the end everything is closed, the wire
-//! is healed, and nothing may be left.
+//! Two hosts with a process each, run step by step. At the end everything is closed, the wire is repaired, and
+//! nothing may be left.
 
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Poll, Port, Rx};
@@ -7,10 +7,10 @@ use datapath::packet::{LinkHeader, MacAddr, Packet};
 use datapath::socket::{Syscall, number};
 use datapath::units::{Duration, Instant};
 
-use super::books::Totals;
 use super::pings::Pings;
 use super::process::{CallContext, Process};
 use super::step::Step;
+use super::totals::Totals;
 use super::translate::{v4_of, v6_of};
 use super::watch::{Readiness, Watch};
 use super::wire::{Event, Wires};
@@ -25,7 +25,7 @@ pub struct Bench {
     pings: [Pings; 2],
     watches: [Watch; 2],
     wires: Wires,
-    books: Totals,
+    totals: Totals,
     digest: Digest,
     /// What the hosts have said since the last step.
     work: u64,
@@ -63,7 +63,7 @@ impl Bench {
             pings: <_>::default(),
             watches: <_>::default(),
             wires,
-            books: Totals::default(),
+            totals: Totals::default(),
             digest: Digest::default(),
             work: 0,
             is_watched: case.luck.is_multiple_of(4),
@@ -150,7 +150,7 @@ impl Bench {
         let mut judge = CallContext {
             now: self.now,
             host: &mut self.hosts[end],
-            books: &mut self.books,
+            totals: &mut self.totals,
             digest: &mut self.digest,
             under_way,
         };

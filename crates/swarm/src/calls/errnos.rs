@@ -1,4 +1,4 @@
-//! Which errors a call may give, by the manual pages and what Linux 6.18 returns beyond them.
+//! Which errors a call may return, by the manual pages and, beyond them, by what Linux 6.18 returns.
 
 use datapath::socket::{Errno, Syscall};
 

@@ -1,5 +1,5 @@
-//! Random system calls at two hosts over a bad wire, wrong ones among them; then everything is
-//! closed, the wire is healed, and nothing may be left.
+//! Random system calls, valid and invalid, at two hosts connected by a bad wire. Then everything is closed, the wire
+//! is repaired, and nothing may be left.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -15,17 +15,17 @@
 //! | `model` | which descriptors are open, and what they stand for |
 //! | `sysctls` | which values sysctls take |
 //! | `errnos` | which errors a call may give |
-//! | `books` | bytes and datagrams: written, read |
+//! | `totals` | bytes and datagrams: written, read |
 
 mod alphabet;
 mod bench;
-mod books;
 mod errnos;
 mod model;
 mod pings;
 mod process;
 pub mod step;
 mod sysctls;
+mod totals;
 mod translate;
 mod values;
 mod watch;

@@ -1,5 +1,4 @@
-//! Which descriptors of a process are open, and what they stand for: kept by what calls have
-//! returned alone.
+//! Which descriptors of a process are open, and what they refer to, derived only from what calls returned.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};

@@ -22,9 +22,9 @@ use datapath::socket::number::{MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC};
 use datapath::socket::{Call, Data, Errno, Fd, Return, Sockets, Syscall};
 use datapath::units::Instant;
 
-use super::books::{Direction, Totals};
 use super::errnos;
 use super::model::{Kind, Model};
+use super::totals::{Direction, Totals};
 use super::watch::AcceptQueue;
 use crate::case::{Digest, Violation};
 use about::{bytes_to_write, main_fd, stream_of, written_by};
@@ -33,7 +33,7 @@ use about::{bytes_to_write, main_fd, stream_of, written_by};
 pub struct CallContext<'a> {
     pub now: Instant,
     pub host: &'a mut Host,
-    pub books: &'a mut Totals,
+    pub totals: &'a mut Totals,
     pub digest: &'a mut Digest,
     /// Bytes in writes of both processes that have not returned yet.
     pub under_way: u64,
@@ -170,14 +170,14 @@ impl Process {
         };
         if let Some(present) = present.filter(|present| Some(*present) != way) {
             // It was connected anew under the write: what was not written before went there.
-            judge.books.cut_off(present, bytes_to_write(syscall));
+            judge.totals.cut_off(present, bytes_to_write(syscall));
         }
         // One of its descriptors was closed: how far it got, nobody is told.
         if waiting.has_waited
             && outcome == Err(Errno::EBADF)
             && let Some(way) = way
         {
-            judge.books.cut_off(way, bytes_to_write(syscall));
+            judge.totals.cut_off(way, bytes_to_write(syscall));
         }
         judge.digest.add_text(&format!("{outcome:?}"));
         let broken = |(oracle, what): (&'static str, String)| {

@@ -1,6 +1,5 @@
-//! What sysctls take: tried on a 6.18 kernel in a network namespace of its own, by bisection.
-//! That kernel had 250 ticks a second; what counts in ticks is as a kernel with 1000 takes it.
-//! `tcp_ecn` and `tcp_ecn_option` are those of 7.x.
+//! Which values sysctls accept, found by bisection on a 6.18 kernel in a network namespace of its own. That kernel had
+//! HZ=250; ranges that are counted in ticks have been converted to HZ=1000. `tcp_ecn` and `tcp_ecn_option` are those of 7.x.
 
 /// Name, smallest and largest value.
 const RANGES: &[(&str, i64, i64)] = &[

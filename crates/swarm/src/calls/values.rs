@@ -1,4 +1,4 @@
-//! Numbers that calls are given: ordinary ones, the ends of ranges, and nonsense.
+//! Numbers passed to calls: ordinary ones, limits of ranges, and nonsense.
 
 use datapath::socket::number as n;
 

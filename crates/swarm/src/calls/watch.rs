@@ -1,5 +1,5 @@
-//! What a host says by itself, held against what can be seen: who becomes ready is told of it, who is
-//! refused is refused for want of room.
+//! What a host reports unasked, compared with what can be observed: sockets that become ready are reported, and
+//! connections are refused only for lack of room.
 
 use std::collections::BTreeMap;
 
@@ -33,14 +33,14 @@ pub struct Watch {
     /// SYNs and ACKs that found an accept queue full (`ListenOverflows`).
     overflows: u64,
     /// Which sockets have been told of what since `before`.
-    told: BTreeMap<SocketId, u8>,
+    reported: BTreeMap<SocketId, u8>,
     before: Readiness,
 }
 
 impl Watch {
     /// A socket is told that it is ready.
     pub fn on_ready(&mut self, ready: SocketReady) {
-        *self.told.entry(ready.socket).or_default() |= ready.bits;
+        *self.reported.entry(ready.socket).or_default() |= ready.bits;
     }
 
     /// Somebody is refused only by a queue with more than the backlog (`sk_acceptq_is_full`), and none
@@ -61,7 +61,7 @@ impl Watch {
     /// Readiness from here on is news.
     pub fn restart(&mut self, now: Readiness) {
         self.before = now;
-        self.told.clear();
+        self.reported.clear();
     }
 
     /// Who has become ready since the last time was told so.
@@ -69,11 +69,11 @@ impl Watch {
         let end = SocketReady::ERROR | SocketReady::HANGUP;
         for (key @ (fd, socket), ready) in &now {
             let Some(before) = self.before.get(key) else { continue };
-            let told = self.told.get(socket).copied().unwrap_or(0);
-            if ready.read && !before.read && told & (SocketReady::READABLE | end) == 0 {
+            let reported = self.reported.get(socket).copied().unwrap_or(0);
+            if ready.read && !before.read && reported & (SocketReady::READABLE | end) == 0 {
                 return Err(format!("{fd} is readable, but no waiter was notified"));
             }
-            if ready.write && !before.write && told & (SocketReady::WRITABLE | end) == 0 {
+            if ready.write && !before.write && reported & (SocketReady::WRITABLE | end) == 0 {
                 return Err(format!("{fd} is writable, but no waiter was notified"));
             }
         }

@@ -1,5 +1,5 @@
-//! What lies between the hosts: two devices with room for a few packets, and a path that loses,
-//! doubles, delays and damages.
+//! What is between the hosts: two devices with room for a few packets, and a path that loses, duplicates, delays and
+//! damages packets.
 
 use std::collections::{BTreeMap, VecDeque};
 

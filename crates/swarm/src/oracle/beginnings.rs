@@ -1,6 +1,5 @@
-//! Which connection a segment of the host belongs to: the numbers that it has begun with, and those
-//! that the return of a SYN cookie may have made of them, where one follows another between the same
-//! ports.
+//! Which of several successive connections between the same ports a segment of the host belongs to: by the initial
+//! sequence numbers that the host chose, and by those that a returned SYN cookie may have brought back.
 
 use core::ops::RangeInclusive;
 use std::collections::BTreeSet;
@@ -88,7 +87,7 @@ impl ObservedFlow {
     pub(super) fn on_new_connection(&mut self) {
         if core::mem::take(&mut self.has_lived) || (self.written, self.read) != (0, 0) {
             self.past.push(self.written);
-            (self.written, self.read, self.is_deaf) = (0, 0, false);
+            (self.written, self.read, self.has_no_reader) = (0, 0, false);
         }
     }
 
@@ -155,7 +154,7 @@ impl ObservedFlow {
         let acks = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::ACK;
         let returns = acks && self.returns_cookie(segment, |_| true);
         self.may_have_returned |=
-            returns && (self.batch.has_reset || self.batch.has_data && self.is_deaf);
+            returns && (self.batch.has_reset || self.batch.has_data && self.has_no_reader);
         if returns {
             self.batch.has_cookie_behind_data |= self.batch.has_data;
             self.batch.cookies.push(segment.clone());
@@ -168,7 +167,7 @@ impl ObservedFlow {
 
     /// The application closes a connection that goes on, or shuts down its reading.
     pub fn reads_no_more(&mut self) {
-        self.is_deaf = true;
+        self.has_no_reader = true;
         self.may_have_returned |= self.batch.has_cookie_behind_data;
     }
 

@@ -1,5 +1,5 @@
-//! Explicit congestion notification as RFC 3168 has it, where neither Accurate ECN nor DCTCP may be
-//! in use: what is marked ECN-capable, and for how long a mark is echoed.
+//! ECN by RFC 3168, where neither Accurate ECN nor DCTCP can be in use: which packets are ECN-capable, and for how
+//! long a mark is echoed.
 
 use super::frame::{Segment, flag};
 use super::seq::after;

@@ -1,4 +1,4 @@
-//! An IP packet as bytes, read by rules written here alone: lengths, checksums, options.
+//! A parser of IP packets that shares no code with the datapath: lengths, checksums, options.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

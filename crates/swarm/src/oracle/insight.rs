@@ -1,5 +1,5 @@
-//! What a host says about a connection (`TCP_INFO` and the like) must fit what was seen, and what one
-//! input makes of it must fit the rules of sending.
+//! What a host reports about a connection (`TCP_INFO` and the like) must be consistent with what was observed, and
+//! how one input changes it must follow the rules of sending.
 
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State;

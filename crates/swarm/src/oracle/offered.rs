@@ -1,4 +1,4 @@
-//! What a host offers on the wire: a window whose edge stays, SACK blocks that lie ahead.
+//! What a host advertises: the right edge of its window does not move back, and SACK blocks lie ahead of the ACK.
 
 use super::frame::{Segment, flag};
 use super::seq::{MAX_SCALE, after};

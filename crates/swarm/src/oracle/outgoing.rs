@@ -1,5 +1,5 @@
-//! What a host sends from one initial number on: no byte beyond what was written, none beyond the
-//! peer's window, none after the FIN.
+//! What a host sends from one initial sequence number on: no byte that was not written, none beyond the peer's
+//! window, none after the FIN.
 
 use core::ops::RangeInclusive;
 

@@ -1,5 +1,5 @@
-//! What a host must not take, and what it must keep: nothing from beyond the window that it offers,
-//! nothing without an answer, and what it has SACKed for good.
+//! What a host must not accept, and what it must keep: it accepts nothing beyond the window it offered, acknowledges
+//! what it accepts, and never discards what it has SACKed.
 
 use super::frame::{Segment, flag};
 use super::seq::after;

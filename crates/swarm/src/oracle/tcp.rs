@@ -1,7 +1,7 @@
-//! One TCP flow as a listener on the wire sees it: what a host may say, given all that it has heard.
+//! One TCP flow as an observer on the wire sees it: what a host may send, given everything it has received.
 //!
-//! The listener knows every segment that went to the host and every one that it sent, and reads
-//! nothing of its state.
+//! The observer knows every segment that was sent to the host and every one that the host sent. It reads nothing of
+//! the host's state.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ pub struct ObservedFlow {
     /// The host has begun it.
     pub active: bool,
     /// Some of the peer's segments came in pieces, and perhaps not as a whole.
-    pub is_torn: bool,
+    pub in_fragments: bool,
     /// The application has shut down reading.
     pub shut: bool,
     /// Bytes that the application has written to the connection.
@@ -89,11 +89,11 @@ pub struct ObservedFlow {
     /// The host has been reset, or has reset.
     pub reset: bool,
     /// Segments that have come since the host's state was looked at last.
-    pub unlooked: u32,
+    pub unobserved_segments: u32,
     /// What matters of them.
     pub(super) batch: Batch,
     /// Nobody reads the present connection any more: new data ends it.
-    pub(super) is_deaf: bool,
+    pub(super) has_no_reader: bool,
     /// What ends a connection and then a cookie have come in one batch: either of two connections
     /// of the same numbers may be there.
     pub(super) may_have_returned: bool,
@@ -179,13 +179,13 @@ impl ObservedFlow {
         let missing = matches!(arrival.there, Liveness::Nothing | Liveness::Gone | Liveness::Past);
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
         // What waits before it in a batch may have ended the connection.
-        let is_stale = self.unlooked > 0 && !arrival.quiet && !self.active;
+        let is_stale = self.unobserved_segments > 0 && !arrival.quiet && !self.active;
         // And while it waits, the application may.
         let may_wait = !arrival.quiet && !self.active;
         if may_wait {
             self.waits_in_batch(segment);
         }
-        self.unlooked += 1;
+        self.unobserved_segments += 1;
         if first && missing && !self.active {
             self.on_new_connection();
             self.on_syn(segment);
@@ -209,7 +209,7 @@ impl ObservedFlow {
                 self.held.insert(value)
             };
         }
-        if self.is_torn {
+        if self.in_fragments {
             // Pieces overtake what GRO holds: it may not lie beyond a hole then.
             self.stamps.append(&mut self.held);
         }
@@ -270,7 +270,7 @@ impl ObservedFlow {
             && !after(segment.end(), self.edge())
             && segment.md5.is_none()
             && !segment.is_authenticated
-            && !self.is_torn
+            && !self.in_fragments
             && !self.signs
             && self.fins.is_empty()
             && self.possible().count() == 1
@@ -381,7 +381,7 @@ impl ObservedFlow {
     pub fn end_batch(&mut self) -> u32 {
         self.held.clear();
         self.batch = Batch::default();
-        core::mem::take(&mut self.unlooked)
+        core::mem::take(&mut self.unobserved_segments)
     }
 
     /// How many bytes have come in order from some beginning, at most. Who has accepted a connection

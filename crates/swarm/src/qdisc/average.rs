@@ -1,4 +1,4 @@
-//! red's average, computed again as `red_calc_qavg` does, and what follows from it.
+//! red's average, recomputed as in `red_calc_qavg`, and what follows from it.
 
 use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::AnyQdisc;

@@ -1,4 +1,4 @@
-//! The tree under test, a device, and the laws.
+//! The tree under test, its device, and the checks.
 
 use std::collections::BTreeSet;
 

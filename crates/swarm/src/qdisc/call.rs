@@ -1,4 +1,4 @@
-//! What the laws of qdiscs judge.
+//! What the laws of qdiscs are applied to.
 
 use datapath::packet::Packet;
 use datapath::qdisc::{Backlog, Sched};

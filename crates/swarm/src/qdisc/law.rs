@@ -1,4 +1,4 @@
-//! What a root must do with its packets beyond what holds for all: the law of its kind.
+//! What a root qdisc of each kind must do with its packets, beyond what holds for all kinds.
 
 use datapath::packet::Packet;
 use datapath::qdisc::{AnyQdisc, Sched};

@@ -1,4 +1,4 @@
-//! What must hold whatever the tree is.
+//! What must hold for every tree.
 
 use datapath::packet::Packet;
 use datapath::qdisc::fifo::FifoKind;

@@ -1,4 +1,4 @@
-//! What becomes of each packet: the books that a tree of queues is held against.
+//! What has become of each packet: the record that a tree of qdiscs is compared with.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What each level of a tree has counted since it was last changed, against the levels below it.
+//! What each level of a tree has counted since it was last changed, compared with the levels below it.
 
 use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _, Sched, Stats};
 

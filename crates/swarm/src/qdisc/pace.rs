@@ -1,8 +1,8 @@
-//! Shapers as plain arithmetic: what a token bucket and CAKE's clock may let pass, and when.
+//! Shapers as plain arithmetic: when a token bucket and CAKE's clock may let which packet pass.
 //!
 //! Everything is counted in bytes times 10⁹, so that a rate in bytes per second adds up per ns without
-//! rounding. The kernel cuts the time of each packet to whole ns and its multiplier to 32 bits; what
-//! that may give away is taken off each packet's cost.
+//! rounding. The kernel truncates each packet's time to whole ns, and its multiplier to 32 bits; what that
+//! may give away is deducted from each packet's cost.
 
 use datapath::qdisc::AnyQdisc;
 use datapath::qdisc::Sched;

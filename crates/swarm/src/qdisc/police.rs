@@ -1,4 +1,4 @@
-//! A policer before the queue, as plain arithmetic: a bucket that has a packet's bytes, or has not.
+//! A policer in front of the queue, as plain arithmetic: the bucket has enough tokens for a packet, or it has not.
 
 use datapath::packet::Packet;
 use datapath::qdisc::police::{Action, Police, PoliceConfig};

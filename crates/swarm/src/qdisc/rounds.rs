@@ -1,5 +1,5 @@
-//! fq_codel's rounds (RFC 8290, section 4), played again: which flow's turn it is, who pays when there
-//! are too many, and CoDel in each flow. Which flow a packet is of is taken as it is told.
+//! fq_codel's rounds (RFC 8290, section 4), replayed: which flow is served next, which one loses packets when there are
+//! too many, and CoDel in each flow. The classification of packets into flows is taken from the qdisc.
 
 use std::collections::{BTreeMap, VecDeque};
 

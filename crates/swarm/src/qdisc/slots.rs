@@ -1,4 +1,4 @@
-//! netem's slots: between two of them lies their least distance, and in one no more leaves than fits.
+//! netem's slots: two of them are at least the minimum distance apart, and no more leaves in one than it allows.
 
 use std::collections::VecDeque;
 

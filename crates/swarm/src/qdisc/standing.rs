@@ -1,5 +1,4 @@
-//! CoDel as RFC 8289 has it: nobody is marked or dropped before the queue has stood for an interval,
-//! and then somebody is.
+//! CoDel by RFC 8289: no packet is marked or dropped before the queue has stood for an interval, and then one is.
 
 use std::collections::VecDeque;
 

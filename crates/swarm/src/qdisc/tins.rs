@@ -1,5 +1,5 @@
-//! CAKE's tins by tables of their own (sch_cake.c: `diffserv8`, `diffserv4`, `diffserv3`, `precedence`,
-//! `cake_select_tin`), and what CAKE counts against what was seen.
+//! CAKE's tins by separate tables (sch_cake.c: `diffserv8`, `diffserv4`, `diffserv3`, `precedence`,
+//! `cake_select_tin`), and what CAKE counts, compared with what was observed.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! tc's words, drawn: every kind with any of its options, in range and out of it, and commands that
-//! add, change, replace and delete them anywhere in a tree.
+//! Random words for tc: every kind with any of its options, within and outside their ranges, and commands that add,
+//! change, replace and delete qdiscs anywhere in a tree.
 
 use iproute::tc::parse_qdisc;
 

@@ -1,4 +1,4 @@
-//! Packets that ask the way, as keys and as bytes, and tables so large that look-ups take short cuts.
+//! Lookups by keys and by packets as bytes, and tables so large that lookups use their accelerations.
 
 use core::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The tables under test, and the laws.
+//! The tables under test, and the checks.
 
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::{Algorithm, Hop, NextHop, Prefix, Route, RouteType, Scope, TableId, Target};

@@ -1,5 +1,5 @@
-//! Packets as bytes, and what their flow is by the way they were made: tunnels in tunnels, extension
-//! headers, fragments, ICMP errors with what they quote.
+//! Packets as bytes, together with the flow they were built from: nested tunnels, extension headers, fragments, ICMP
+//! errors with the packets they quote.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Groups of next hops: whom each hash falls to, and which buckets of a resilient group may move when
+//! Groups of next hops: which member each hash selects, and when a bucket of a resilient group may move
 //! (`nh_res_group_rebalance`, `nh_res_table_upkeep`).
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a multipath hash depends on, policy by policy: what is not hashed does not matter, what is does,
-//! and both directions have the same hash.
+//! What a multipath hash depends on under each policy: exactly the hashed fields change it, and both directions have
+//! the same hash.
 
 use core::net::IpAddr;
 

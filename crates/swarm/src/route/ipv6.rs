@@ -1,6 +1,5 @@
-//! What `ip -6 route` does to the routes of one prefix, as a 6.18 kernel was seen to do it: routes with
-//! gateways and of one metric are one route of several next hops, and only `append` looks for next hops
-//! that are there already.
+//! What `ip -6 route` does to the routes of one prefix, as observed on a 6.18 kernel: routes with gateways and the same
+//! metric form one multipath route, and only `append` looks for next hops that are already there.
 
 use datapath::fib::{Fib, NextHop, Route, RouteType, Target};
 

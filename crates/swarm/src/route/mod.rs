@@ -1,5 +1,5 @@
-//! Routes, rules and next hops under `ip` commands, links that go down and come up, and packets that
-//! ask the way, against a plain model.
+//! Routes, rules and next hops under `ip` commands, links that go down and up, and lookups, compared with a plain
+//! model.
 
 mod ask;
 mod bench;

@@ -1,4 +1,4 @@
-//! What a route's target stands for.
+//! The next hops and objects behind a route's target.
 
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::{Fib, NextHop, Target};

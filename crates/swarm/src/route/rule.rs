@@ -1,4 +1,4 @@
-//! Whom a rule is for, selector by selector.
+//! Which packets a rule matches, selector by selector.
 
 use core::net::IpAddr;
 

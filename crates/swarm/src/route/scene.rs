@@ -1,5 +1,5 @@
-//! A resilient group of several members, used, changed and used again: chance alone seldom makes one whose
-//! members all serve.
+//! A resilient group of several members that is used, changed and used again: random steps alone seldom produce one
+//! whose members are all in service.
 
 use super::steps::{Hop, LookupBatch, ObjectCase, RouteCase, Step, Verb};
 use super::values::any_port;

@@ -1,4 +1,4 @@
-//! What can be done to a forwarding table, drawn, and in `ip`'s words.
+//! What can be done to a forwarding table: random steps, and their wording for `ip`.
 
 use core::fmt::Write as _;
 use core::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Addresses, prefixes and interfaces, few enough to meet.
+//! Addresses, prefixes and interfaces, so few that they often coincide.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

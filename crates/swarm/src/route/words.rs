@@ -1,4 +1,4 @@
-//! Words of `ip`, in and out of order.
+//! Random words for `ip`, in and out of order.
 
 use crate::draw::Draw;
 

@@ -1,4 +1,4 @@
-//! The router, the machines around it, and the laws.
+//! The router under test and the machines around it.
 
 mod laws;
 

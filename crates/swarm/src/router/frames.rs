@@ -1,4 +1,4 @@
-//! Frames of the machines around a router, made and read byte by byte: no code of what is judged.
+//! Frames of the machines around a router, built and parsed byte by byte without code of the datapath.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

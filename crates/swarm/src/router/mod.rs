@@ -1,5 +1,5 @@
-//! A router between Ethernets, as `ackwright route` drives it: packets that want to go on, neighbours that
-//! answer, are late, silent, move or lie, links and devices that fail, frames of any kind.
+//! A router between Ethernets, as `ackwright route` drives it: packets to forward; neighbours that answer, are late or
+//! silent, move or lie; links and devices that fail; frames of any kind.
 
 mod bench;
 mod frames;

@@ -1,4 +1,4 @@
-//! The applications' calls, and what they say about flows.
+//! The applications' calls, and what their results say about flows.
 
 use core::net::SocketAddr;
 use core::task::Poll;

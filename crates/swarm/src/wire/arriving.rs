@@ -1,4 +1,4 @@
-//! What comes to the host: segments, messages, damage; and what none of it may do.
+//! What arrives at the host: segments, ICMP messages, damaged packets; and what none of them may cause.
 
 use core::net::SocketAddr;
 
@@ -46,7 +46,7 @@ impl Bench {
         }
         if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
             let arrival = self.arrival(at, segment.ecn);
-            self.flows[at].is_torn = true;
+            self.flows[at].in_fragments = true;
             // Pieces that come later may complete it: when, nobody knows.
             self.flows[at].on_inbound(&read, &Arrival { calm: false, quiet: false, ..arrival });
         }

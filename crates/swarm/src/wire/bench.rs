@@ -1,4 +1,4 @@
-//! The host, turned by its law, and the listener on its wire.
+//! The host, driven by its law, and the observer on its wire.
 
 use core::net::IpAddr;
 use std::collections::VecDeque;

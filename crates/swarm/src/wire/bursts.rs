@@ -1,4 +1,4 @@
-//! Steps that belong together and that chance would hardly draw one after the other.
+//! Sequences of steps that belong together and would hardly ever be drawn one after the other.
 
 use datapath::socket::number;
 

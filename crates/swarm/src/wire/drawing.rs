@@ -1,4 +1,4 @@
-//! What is drawn, and how often.
+//! What is drawn, and how likely.
 
 use datapath::socket::number;
 

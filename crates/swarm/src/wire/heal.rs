@@ -1,5 +1,5 @@
-//! The end of every case: peers become honest and answer, applications read and close, and then
-//! nobody answers any more. All that was written arrives, and nothing stays for ever.
+//! The end of every case: peers become honest and answer, applications read and close, and then nobody answers any
+//! more. Everything that was written must arrive, and nothing may remain for ever.
 
 use datapath::socket::{Syscall, number};
 use datapath::tcp::Connection;
@@ -56,7 +56,7 @@ struct LiveFlow {
     /// Its timeout was the longest one, as it has doubled, or the first answer after minutes was to something
     /// that was sent once: if its application has closed it, it gives up when it would next ask for a window
     /// (`tcp_probe_timer`, `tcp_orphan_retries`). Or it does so by a time of its own.
-    is_weary: bool,
+    is_backed_off: bool,
 }
 
 fn alive(bench: &Bench) -> Vec<LiveFlow> {
@@ -66,14 +66,14 @@ fn alive(bench: &Bench) -> Vec<LiveFlow> {
     };
     let flows = (0..bench.flows.len()).filter(can_send);
     let alive = |at| {
-        let is_weary = is_weary(bench, at)?;
-        Some(LiveFlow { at, segments: bench.flows[at].segments, is_weary })
+        let is_backed_off = is_backed_off(bench, at)?;
+        Some(LiveFlow { at, segments: bench.flows[at].segments, is_backed_off })
     };
     flows.filter_map(alive).collect()
 }
 
 /// Whether a connection is near its patience's end; `None` where there is none.
-fn is_weary(bench: &Bench, at: usize) -> Option<bool> {
+fn is_backed_off(bench: &Bench, at: usize) -> Option<bool> {
     let tcp = bench.connection(at)?;
     let info = tcp.info(bench.now);
     let longest_ms = u64::from(bench.host.tcp_defaults().sysctl.tcp_rto_max_ms);
@@ -100,7 +100,7 @@ fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [LiveFlow]) -> Result
             answer(bench, at, setup)?;
         }
         for alive in &mut *alive {
-            alive.is_weary |= is_weary(bench, alive.at) == Some(true);
+            alive.is_backed_off |= is_backed_off(bench, alive.at) == Some(true);
         }
         read_all(bench)?;
         if core::mem::replace(&mut so_far, progress(bench)) != so_far {
@@ -237,7 +237,7 @@ fn check_delivered(bench: &Bench, before: &LiveFlow) -> Result<(), BrokenLaw> {
         return Ok(());
     }
     let state = bench.state_of(at);
-    let gave_up = flow.segments == before.segments || before.is_weary;
+    let gave_up = flow.segments == before.segments || before.is_backed_off;
     if state.is_none_or(|it| it == State::Close) && gave_up {
         // Its patience was at an end when the peers began to answer.
         return Ok(());

@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6 errors that quote what the host has sent, or claim to.
+//! ICMP and ICMPv6 errors that quote packets of the host, or pretend to.
 
 use core::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What leaves the host, and the listener on its wire.
+//! What the host sends, and the observer on its wire.
 
 use datapath::node::{Poll, SocketReady};
 use datapath::packet::Packet;

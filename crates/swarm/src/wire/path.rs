@@ -1,4 +1,4 @@
-//! What device and route say about the MTU of the path, and when a connection must know it.
+//! The path MTU by device and route, and when a connection must have learnt it.
 
 use core::num::NonZeroU32;
 use datapath::fib::{Prefix, Route};

@@ -1,4 +1,4 @@
-//! Segments of the hostile peer: plain data relative to the truth, made bytes when they are sent.
+//! Segments of the hostile peer: plain data relative to the connection's state, turned into bytes when they are sent.
 
 use core::net::IpAddr;
 

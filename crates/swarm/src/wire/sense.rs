@@ -1,4 +1,4 @@
-//! What a host says about itself, before and after: laws that bytes on a wire alone cannot show.
+//! What a host reports about itself before and after an input: laws that cannot be checked on the wire alone.
 
 use datapath::socket::{Errno, Return};
 use datapath::tcp::Connection;

@@ -1,4 +1,4 @@
-//! What the segments of one case have in common, and the plain ones among them.
+//! What the segments of one case have in common, and the honest ones among them.
 
 use super::segment::{Acks, Block, Choice, Segment, SeqBase, Timestamps};
 use crate::draw::Draw;

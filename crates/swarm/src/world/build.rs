@@ -1,4 +1,4 @@
-//! From the data of a case to a [`World`].
+//! Builds a [`World`] from the data of a case.
 
 use apps::{
     App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,

@@ -1,5 +1,5 @@
-//! How a world is drawn: small ones as likely as large ones, and each kind of impairment absent from
-//! many, so that what remains has time to show.
+//! How a world is drawn: small ones are as likely as large ones, and many lack some kinds of impairments, so that the
+//! others have time to show their effects.
 
 mod flows;
 

@@ -1,4 +1,4 @@
-//! What must hold of a world at every stop, and what at its end.
+//! What must hold for a world whenever it stops, and at its end.
 
 use core::net::{IpAddr, SocketAddr};
 use std::cell::RefCell;

@@ -1,6 +1,5 @@
-//! What a link may do with packets: how large they may be, how long they take at least, in which
-//! order they come, and that a healed link keeps them all. It knows the plan and the changes, and
-//! computes times by itself.
+//! What a link may do with packets: how large they may be, how long they take at least, in which order they arrive,
+//! and that a repaired link loses none. It knows the plan and the changes, and computes times itself.
 
 use core::net::IpAddr;
 use datapath::packet::{Body, Network, Packet, Transport};

@@ -1,6 +1,5 @@
-//! Whole worlds: hosts and routers with queues, impairments on their links, applications that behave
-//! and others that do not, and changes while all this runs. In the end everything is healed, and
-//! every flow has to end.
+//! Whole worlds: hosts and routers with queues, impairments on their links, applications that behave well and others
+//! that do not, and changes while all this runs. At the end everything is repaired, and every flow has to end.
 //!
 //! | module | what it holds |
 //! |---|---|

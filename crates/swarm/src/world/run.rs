@@ -220,7 +220,7 @@ impl<'a> WorldRun<'a> {
     /// The witness hears what is done to a link.
     fn with_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
         if let Some(witness) = &self.witness {
-            tell(&mut witness.borrow_mut().ways[link.0 as usize]);
+            tell(&mut witness.borrow_mut().link_models[link.0 as usize]);
         }
     }
 
@@ -326,8 +326,8 @@ fn witness(case: &Case, world: &World) -> WireChecker {
     let ends = world.links().map(|(_, link)| (link.from.0, link.to.0)).collect();
     let planned =
         |wire: &Wire| [&wire.there, &wire.back].map(|it| links::LinkModel::new(it, wire.mtu));
-    let ways = case.wires.iter().flat_map(planned).collect();
-    WireChecker::new(owners, case.nodes.len(), (ends, ways))
+    let link_models = case.wires.iter().flat_map(planned).collect();
+    WireChecker::new(owners, case.nodes.len(), (ends, link_models))
 }
 
 pub(super) fn ports(host: &Host) -> impl Iterator<Item = Port> + use<> {

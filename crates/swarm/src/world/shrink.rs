@@ -1,4 +1,4 @@
-//! Simpler worlds.
+//! How a world is shrunk.
 
 use super::plan::{
     App, Case, ChangeKind, CloseMode, Direction, Impairments, Node, Options, ReadMode,

@@ -1,6 +1,6 @@
-//! An application that does what peers do to each other: it writes, reads slowly or never, closes
-//! half, closes with data unread, resets, and waits for what never comes. Told to stop, it reads
-//! everything, closes, and connects no more.
+//! An application that behaves as real peers do: it writes, reads slowly or never, half-closes, closes with unread
+//! data, resets, and waits for data that never comes. When told to stop, it reads everything, closes, and makes no
+//! more connections.
 
 use apps::{App, AppCx, AppReport};
 use core::net::SocketAddr;

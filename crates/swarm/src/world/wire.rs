@@ -1,5 +1,5 @@
-//! What was put on links and what arrived: the witness of most oracles. It knows sequence numbers,
-//! acknowledgments and windows from the wire alone.
+//! What was put on links and what arrived: the observer that most oracles rely on. It knows sequence numbers,
+//! acknowledgments and windows only from the wire.
 
 use core::net::{IpAddr, SocketAddr};
 use datapath::packet::{Flaws, FrameWatch, Network, Packet, Tcp, TcpFlags, Transport};
@@ -117,7 +117,7 @@ pub struct WireChecker {
     /// Between these, fragments were on the way: not every header was seen.
     cut: BTreeSet<(IpAddr, IpAddr)>,
     /// What links do.
-    pub ways: Vec<LinkModel>,
+    pub link_models: Vec<LinkModel>,
     /// Streams of which some bytes never came, though they were acknowledged: SYN cookies of Linux
     /// let that happen, and nothing else may.
     pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
@@ -139,11 +139,11 @@ impl WireChecker {
     pub fn new(
         owners: BTreeMap<IpAddr, NodeId>,
         nodes: usize,
-        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<LinkModel>),
+        (ends, link_models): (Vec<(NodeId, NodeId)>, Vec<LinkModel>),
     ) -> Self {
         Self {
             owners,
-            ways,
+            link_models,
             links: vec![PassedSegments::default(); ends.len()],
             ends,
             nodes: vec![PassedSegments::default(); nodes],
@@ -384,7 +384,7 @@ impl Observer for WireChecker {
             let watch = frame.watch();
             self.frames.insert(watch.key(), watch);
         }
-        let verdict = self.ways[link.0 as usize].sent(now, packet);
+        let verdict = self.link_models[link.0 as usize].sent(now, packet);
         self.check_link(now, link, verdict);
         let Some(ends) = ends(packet).filter(|_| !is_damaged(packet)) else { return };
         if is_piece(packet) {
@@ -401,7 +401,7 @@ impl Observer for WireChecker {
         let segments = u64::from(packet.segments());
         self.links[link.0 as usize].left += segments;
         self.nodes[node.0 as usize].entered += segments;
-        let verdict = self.ways[link.0 as usize].delivered(now, packet);
+        let verdict = self.link_models[link.0 as usize].delivered(now, packet);
         self.check_link(now, link, verdict);
         let sound = !is_piece(packet) && !is_damaged(packet);
         let Some(ends) = ends(packet).filter(|_| sound) else { return };
@@ -421,7 +421,7 @@ impl Observer for WireChecker {
             DropPlace::Node(node) => self.nodes[node.0 as usize].dropped += segments,
             DropPlace::Link(link) => {
                 self.links[link.0 as usize].dropped += segments;
-                let verdict = self.ways[link.0 as usize].dropped(reason, packet);
+                let verdict = self.link_models[link.0 as usize].dropped(reason, packet);
                 self.check_link(now, link, verdict);
             }
         }

@@ -1,4 +1,4 @@
-//! Random values of sysctls, and qdiscs that a healed port may have.
+//! Random values of sysctls, and the qdiscs that a repaired port may have.
 
 use crate::draw::Draw;
 

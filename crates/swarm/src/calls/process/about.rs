@@ -1,4 +1,4 @@
-//! What a call is about: which descriptors, how many bytes.
+//! What a call operates on: which descriptors, how many bytes.
 
 use datapath::socket::{Fd, Syscall};
 

@@ -1,4 +1,4 @@
-//! Bytes and datagrams, written and read; between which ends.
+//! Bytes and datagrams that were written and read, and between which ends.
 
 use core::task::Poll;
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use datapath::socket::{Address, Control, Data, Fd, OptionValue, Return, Syscall}
 
 use super::about::written_by;
 use super::{CallContext, CallResult, Process, canonical};
-use crate::calls::books::Direction;
 use crate::calls::model::Kind;
+use crate::calls::totals::Direction;
 
 impl Process {
     /// Bytes and datagrams, written and read.
@@ -37,8 +37,8 @@ impl Process {
                 if flags & MSG_OOB != 0 && self.model.kind(*fd) != Some(Kind::Datagram) =>
             {
                 if let Some(way) = way.or_else(|| self.direction_of(*fd)) {
-                    judge.books.urgent(way);
-                    judge.books.wrote(way, moved);
+                    judge.totals.urgent(way);
+                    judge.totals.wrote(way, moved);
                 }
             }
             Syscall::Send { fd, message, flags } => {
@@ -66,7 +66,7 @@ impl Process {
             Syscall::Splice { in_fd, out_fd, flags, .. } => {
                 self.wrote(judge, *out_fd, way, moved, None, flags & SPLICE_F_MORE != 0);
                 if let Some(way) = self.direction_of(*in_fd) {
-                    judge.books.read((way.1, way.0), moved, judge.under_way)?;
+                    judge.totals.read((way.1, way.0), moved, judge.under_way)?;
                 }
             }
             _ => {}
@@ -94,7 +94,7 @@ impl Process {
                 self.sent(judge, fd, sent);
             }
         } else if let Some(way) = way.or_else(|| self.direction_of(fd)) {
-            judge.books.wrote(way, bytes);
+            judge.totals.wrote(way, bytes);
         }
     }
 
@@ -125,7 +125,7 @@ impl Process {
     fn sent(&mut self, judge: &mut CallContext<'_>, fd: Fd, datagrams: BTreeSet<u64>) {
         let Some(local) = self.local_name(judge, fd) else { return };
         for bytes in datagrams {
-            judge.books.sent(local.port(), bytes);
+            judge.totals.sent(local.port(), bytes);
         }
     }
 
@@ -154,32 +154,32 @@ impl Process {
                 let several = self.model.datagrams_mut(fd).is_some_and(|it| it.gro);
                 match size {
                     Some(size) if several && size > 0 && size < moved => {
-                        judge.books.received(from.port(), size)?;
+                        judge.totals.received(from.port(), size)?;
                         let last = (moved - 1) % size + 1;
-                        judge.books.received(from.port(), last)
+                        judge.totals.received(from.port(), last)
                     }
                     Some(size) => Err(format!("{moved} bytes in datagrams of {size}")),
                     // It is not told once the option is off again.
                     None if several => Ok(()),
-                    None => judge.books.received(from.port(), moved),
+                    None => judge.totals.received(from.port(), moved),
                 }
             }
             Some(Kind::Stream(stream)) if flags & (MSG_PEEK | MSG_ERRQUEUE) == 0 => {
                 let Some((local, peer)) = stream.ends else { return Ok(()) };
                 let way = (peer, local);
                 if flags & MSG_OOB != 0 {
-                    return judge.books.took(way, moved, judge.under_way);
+                    return judge.totals.took(way, moved, judge.under_way);
                 }
                 if moved > 0 && self.has_urgent_in_line(judge, fd) {
-                    judge.books.reads_urgent_in_line(way);
+                    judge.totals.reads_urgent_in_line(way);
                 }
-                judge.books.read(way, moved, judge.under_way)?;
+                judge.totals.read(way, moved, judge.under_way)?;
                 let ended = moved == 0 && room > 0 && !stream.partial;
                 if !ended {
                     return Ok(());
                 }
                 let by_cookie = judge.host.tcp_mib().syn_cookies_recv > 0;
-                judge.books.ended(way, judge.under_way, by_cookie)
+                judge.totals.ended(way, judge.under_way, by_cookie)
             }
             _ => Ok(()),
         }
@@ -236,7 +236,7 @@ impl Process {
             && stream.ends != Some((local, aim))
         {
             stream.ends = Some((local, aim));
-            judge.books.begins((local, aim));
+            judge.totals.begins((local, aim));
         }
     }
 }

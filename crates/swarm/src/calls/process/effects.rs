@@ -40,7 +40,7 @@ impl Process {
                 if let Some(local) = self.local_name(judge, fd) {
                     let way = (local, canonical(peer));
                     self.model.stream_mut(fd).expect("just opened").ends = Some(way);
-                    judge.books.accepted(way);
+                    judge.totals.accepted(way);
                 }
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Everything is closed.
+//! The end of a case: everything is closed.
 
 use core::task::Poll;
 

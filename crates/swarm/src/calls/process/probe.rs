@@ -1,4 +1,4 @@
-//! What `poll` and `epoll` say, held against what calls then give.
+//! What `poll` and `epoll` report, compared with what the calls then return.
 
 use core::task::Poll;
 

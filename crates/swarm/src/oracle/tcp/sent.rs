@@ -1,4 +1,4 @@
-//! What the host may send, given all that has come to it.
+//! What the host may send, given everything it has received.
 
 use super::ObservedFlow;
 use crate::case::BrokenLaw;

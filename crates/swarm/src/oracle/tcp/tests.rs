@@ -106,7 +106,7 @@ fn fin(seq: u32, ack: u32) -> Segment {
 }
 
 #[test]
-fn a_cookie_that_waits_while_a_call_ends_the_connection_begins_another() {
+fn a_queued_cookie_may_open_a_connection_after_a_call_ended_the_old_one() {
     let waits = Arrival { quiet: false, ..at(Liveness::Living) };
     let mut flow = by_cookie();
     flow.on_inbound(&data(100, 10, 500), &waits);
@@ -118,7 +118,7 @@ fn a_cookie_that_waits_while_a_call_ends_the_connection_begins_another() {
 }
 
 #[test]
-fn data_that_nobody_reads_and_a_cookie_in_one_batch_leave_two_connections_possible() {
+fn unread_data_and_a_cookie_in_one_batch_leave_two_connections_possible() {
     let waits = || Arrival { quiet: false, ..at(Liveness::Living) };
     let mut flow = by_cookie();
     flow.on_inbound(&data(100, 10, 500), &waits());

@@ -1,4 +1,4 @@
-//! The laws are shown what they are for.
+//! Each law notices the fault that it is for.
 
 use super::*;
 use crate::router::{Machine, Wire};

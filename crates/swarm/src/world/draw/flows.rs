@@ -1,4 +1,4 @@
-//! Who talks to whom, and how.
+//! Which hosts exchange data, and how.
 
 use super::WorldTraits;
 use crate::draw::Draw;

@@ -30,10 +30,10 @@ struct DirectionTotals {
 /// 0 to 3, and the sequence number is added to them (`__cookie_v4_check`).
 const COOKIE_SLACK: u64 = 3;
 
-/// The books of both hosts.
+/// The totals of both hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    ways: BTreeMap<Direction, DirectionTotals>,
+    directions: BTreeMap<Direction, DirectionTotals>,
     /// Datagrams that were sent, by the sender's port and their length.
     datagrams: BTreeSet<(u16, u64)>,
 }
@@ -41,49 +41,49 @@ pub struct Totals {
 impl Totals {
     /// A connection was begun.
     pub fn begins(&mut self, way: Direction) {
-        self.ways.entry(way).or_default().begun += 1;
-        self.ways.entry((way.1, way.0)).or_default().begun += 1;
+        self.directions.entry(way).or_default().begun += 1;
+        self.directions.entry((way.1, way.0)).or_default().begun += 1;
     }
 
     /// A connection was accepted.
     pub fn accepted(&mut self, way: Direction) {
-        self.ways.entry(way).or_default().accepted += 1;
-        self.ways.entry((way.1, way.0)).or_default().accepted += 1;
+        self.directions.entry(way).or_default().accepted += 1;
+        self.directions.entry((way.1, way.0)).or_default().accepted += 1;
     }
 
     /// Bytes were written.
     pub fn wrote(&mut self, way: Direction, bytes: u64) {
-        let written = &mut self.ways.entry(way).or_default().written;
+        let written = &mut self.directions.entry(way).or_default().written;
         *written = written.saturating_add(bytes);
     }
 
     /// A write was left that may have sent up to so many bytes.
     pub fn cut_off(&mut self, way: Direction, bytes: u64) {
         self.wrote(way, bytes);
-        self.ways.entry(way).or_default().cut_off = true;
+        self.directions.entry(way).or_default().cut_off = true;
     }
 
     /// Bytes were read in line; `under_way` are in writes that have not returned yet.
     pub fn read(&mut self, way: Direction, bytes: u64, under_way: u64) -> Result<(), String> {
-        self.ways.entry(way).or_default().read += bytes;
+        self.directions.entry(way).or_default().read += bytes;
         self.check(way, under_way)
     }
 
     /// `MSG_OOB` took urgent bytes.
     pub fn took(&mut self, way: Direction, bytes: u64, under_way: u64) -> Result<(), String> {
-        self.ways.entry(way).or_default().taken += bytes;
+        self.directions.entry(way).or_default().taken += bytes;
         self.check(way, under_way)
     }
 
     /// A reader goes on in line with `SO_OOBINLINE`. What `MSG_OOB` took lies in line still, and only
     /// without that option does a reader pass over it (`tcp_recvmsg_locked`).
     pub fn reads_urgent_in_line(&mut self, way: Direction) {
-        let account = self.ways.entry(way).or_default();
+        let account = self.directions.entry(way).or_default();
         account.read_again = account.taken;
     }
 
     fn check(&self, way: Direction, under_way: u64) -> Result<(), String> {
-        let account = self.ways.get(&way).copied().unwrap_or_default();
+        let account = self.directions.get(&way).copied().unwrap_or_default();
         // An old segment may open a connection a second time, and its data with it: with Fast Open
         // or SYN cookies nobody remembers the first.
         let again = account.accepted > account.begun;
@@ -97,7 +97,7 @@ impl Totals {
     /// The end of a stream was read: all must have been. `by_cookie`: the reader's host has taken
     /// SYN cookies back.
     pub fn ended(&mut self, way: Direction, under_way: u64, by_cookie: bool) -> Result<(), String> {
-        let account = self.ways.entry(way).or_default();
+        let account = self.directions.entry(way).or_default();
         let unclear = account.urgent || account.cut_off || under_way > 0;
         if account.begun != 1 || account.accepted > 1 || unclear {
             return Ok(());
@@ -111,7 +111,7 @@ impl Totals {
 
     /// Urgent bytes were sent.
     pub fn urgent(&mut self, way: Direction) {
-        self.ways.entry(way).or_default().urgent = true;
+        self.directions.entry(way).or_default().urgent = true;
     }
 
     /// A datagram was sent from this port.
