@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_does_more_than_who_receives() {
+    fn a_sender_weighs_more_than_a_receiver() {
         let ends = [1, 0].map(|node| (NodeId(node), Port(0)));
         let link = Link::new(&LinkConfig::default(), ends[0], ends[1], 0, LinkId(0));
         let [(from, sent), (to, received)] = Balance::new(true).costs(&link);

@@ -43,7 +43,7 @@ impl World {
 
     /// Takes the packets handed out so far, in the order of arrival.
     pub fn take_handed_out(&mut self, packets: &mut Vec<HandedOut>) {
-        if let Some(border) = &mut self.shares[0].part.border {
+        if let Some(border) = &mut self.shards[0].part.border {
             packets.append(&mut border.out);
         }
     }
@@ -64,7 +64,7 @@ impl World {
     /// When the next event may be; `None` if there is none without a packet from outside.
     pub fn next_at(&self) -> Option<Instant> {
         let command = self.due_commands.peek().map(|next| next.0.0);
-        let parts = self.shares.iter().filter_map(|share| share.part.next_at());
+        let parts = self.shards.iter().filter_map(|shard| shard.part.next_at());
         parts.chain(command).min()
     }
 }

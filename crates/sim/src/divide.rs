@@ -189,8 +189,8 @@ pub(crate) fn split(whole: Shard, groups: &Groups, parts: &[u32]) -> (Vec<Shard>
     (all[0].stats, all[0].remains) = (whole.stats, whole.remains);
     (all[0].pool, all[0].place) = (whole.pool, whole.place);
     let epoch = |part: &Partition| Epoch::new(groups.among(&part.names.nodes));
-    let share = |part| Shard { epoch: epoch(&part), part };
-    (all.into_iter().map(share).collect(), division)
+    let shard = |part| Shard { epoch: epoch(&part), part };
+    (all.into_iter().map(shard).collect(), division)
 }
 
 /// Puts a link into the partition where it begins, and a stand-in where it ends.
@@ -246,8 +246,8 @@ fn hand_over(
 }
 
 /// Makes one of the partitions of a world.
-pub(crate) fn join(shares: Vec<Shard>, division: &Division, width: u64) -> Shard {
-    let mut parts: Vec<Partition> = shares.into_iter().map(|share| share.part).collect();
+pub(crate) fn join(shards: Vec<Shard>, division: &Division, width: u64) -> Shard {
+    let mut parts: Vec<Partition> = shards.into_iter().map(|shard| shard.part).collect();
     let mut whole = parts[0].sibling(0, width);
     whole.remains = take(&mut parts[0].remains);
     (whole.pool, whole.place) = (take(&mut parts[0].pool), parts[0].place);

@@ -24,7 +24,7 @@ impl World {
         // A node that is read from outside is seen at this time.
         for index in 0..self.node_count() as u32 {
             let at = self.division.node(NodeId(index));
-            let part = &mut self.shares[at.part].part;
+            let part = &mut self.shards[at.part].part;
             part.prefetch_node(at.index + 8);
             part.pump_unless_idle(NodeId(at.index));
             if !self.division.is_empty() && !part.log.records.is_empty() {
@@ -36,15 +36,15 @@ impl World {
     }
 
     fn set_now(&mut self, now: Instant) {
-        self.shares.iter_mut().for_each(|share| share.part.now = now);
+        self.shards.iter_mut().for_each(|shard| shard.part.now = now);
     }
 
     fn start_run(&mut self) {
-        self.shares.iter_mut().for_each(|share| share.part.run += 1);
+        self.shards.iter_mut().for_each(|shard| shard.part.run += 1);
         if core::mem::take(&mut self.grown) {
             self.whole();
             let Chooser { grouping, threads, .. } = self.chooser;
-            let part = &self.shares[0].part;
+            let part = &self.shards[0].part;
             self.chooser = Chooser::new(grouping, threads, &part.links);
             self.chooser.balance.guess(&part.nodes);
             self.regroup();
@@ -55,7 +55,7 @@ impl World {
     /// Observers are asked what they want to see.
     pub(crate) fn ask_observers(&mut self) {
         let unasked = core::mem::take(&mut self.unasked);
-        for Shard { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shards {
             if unasked {
                 part.log.note_interest(&self.observers, part.links.len(), &part.names);
             }
@@ -66,7 +66,7 @@ impl World {
     /// Nodes are grouped anew, and groups divided among threads.
     fn regroup(&mut self) {
         let begun = time::Instant::now();
-        let mut expected = vec![0; self.shares.len()];
+        let mut expected = vec![0; self.shards.len()];
         for (_, link) in self.links() {
             for (node, cost) in self.chooser.balance.costs(link) {
                 expected[self.division.node(node).part] += link.stats.packets * cost;
@@ -76,19 +76,19 @@ impl World {
         let links: Vec<&Link> = self.links().map(|(_, link)| link).collect();
         let groups = Groups::new(self.node_count(), &links, self.chooser.join());
         let parts = assign(&groups, &links, &self.chooser);
-        let same_width = groups.width == self.shares[0].epoch.groups.width;
+        let same_width = groups.width == self.shards[0].epoch.groups.width;
         if parts.as_ref().is_some_and(|parts| same_width && self.division.are(parts)) {
             return self.chooser.balance.divided(begun);
         }
         self.whole();
         self.grown = false;
         if let Some(parts) = parts {
-            let whole = self.shares.pop().expect("it is whole");
+            let whole = self.shards.pop().expect("it is whole");
             assert!(!whole.part.one_machine, "one thread works on the name spaces of a machine");
-            (self.shares, self.division) = split(whole, &groups, &parts);
+            (self.shards, self.division) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
-            let Shard { part, epoch } = &mut self.shares[0];
+            let Shard { part, epoch } = &mut self.shards[0];
             part.calendar = part.calendar.with_width(groups.width, part.now);
             epoch.groups = groups;
         }
@@ -99,9 +99,9 @@ impl World {
     /// Processes the next epoch that has events, up to `end`; everything before `done` has been processed.
     /// False if there is none. Links go up or down between epochs.
     fn run_epoch(&mut self, done: &mut Instant, end: Instant) -> bool {
-        let calendar = &self.shares[0].part.calendar;
+        let calendar = &self.shards[0].part.calendar;
         let command = self.due_commands.peek().map(|Reverse((at, _))| *at);
-        let first = self.shares.iter().filter_map(|share| share.part.next_epoch());
+        let first = self.shards.iter().filter_map(|shard| shard.part.next_epoch());
         let Some(number) = first.chain(command.map(|at| calendar.number(at))).min() else {
             return false;
         };
@@ -115,10 +115,10 @@ impl World {
         }
         let limit = end + Duration::from_nanos(1);
         let limit = command.map_or(limit, |at| at.min(limit));
-        let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
+        let regroup = if self.shards.len() > 1 && self.chooser.pays(limit - begin) {
             threads::run(
-                &mut self.team,
-                (&mut self.shares, self.division.epochs_ahead),
+                &mut self.thread_pool,
+                (&mut self.shards, self.division.epochs_ahead),
                 (done, limit),
                 &mut self.chooser,
                 &mut self.observers,
@@ -126,7 +126,7 @@ impl World {
         } else {
             let after = calendar.begin(number + 1).min(limit);
             let before = self.stats().events;
-            for Shard { part, epoch } in &mut self.shares {
+            for Shard { part, epoch } in &mut self.shards {
                 epoch.run_span(part, (begin, after));
             }
             self.settle();
@@ -144,7 +144,7 @@ impl World {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.set_now(at);
         let number = EventId::new(Kind::Command, index).number();
-        for Shard { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shards {
             if part.pending_at == at {
                 core::mem::swap(&mut part.ready, &mut part.pending);
                 part.ready.sort_by_key(|ready| ready.rank);
@@ -152,7 +152,7 @@ impl World {
             }
             part.rank = Rank::of_event(part.run, number);
         }
-        self.shares[0].part.count_event();
+        self.shards[0].part.count_event();
         let (link, up) = self.commands[index as usize];
         self.set_link_up(link, up);
         self.end_outside();
@@ -161,7 +161,7 @@ impl World {
     fn set_link_up(&mut self, id: LinkId, up: bool) {
         let end = self.division.far_end(id);
         if !up {
-            let part = &mut self.shares[end.part].part;
+            let part = &mut self.shards[end.part].part;
             for packet in part.calendar.sever(LinkId(end.index)) {
                 part.on_link_drop(LinkId(end.index), Reason::LinkDown, packet);
             }
@@ -171,7 +171,7 @@ impl World {
             self.settle();
         }
         let at = self.division.link(id);
-        let part = &mut self.shares[at.part].part;
+        let part = &mut self.shards[at.part].part;
         let link = &mut part.links[at.index as usize];
         link.up = up;
         let (node, port) = link.near;

@@ -24,7 +24,7 @@ use std::time;
 pub(crate) struct ThreadPool {
     members: Vec<PoolThread>,
     /// That of the latest run, to reuse its memory.
-    board: Option<Arc<Exchange>>,
+    exchange: Option<Arc<Exchange>>,
 }
 
 struct PoolThread {
@@ -35,8 +35,8 @@ struct PoolThread {
 
 /// A partition, lent to a thread for one run.
 struct Job {
-    share: Shard,
-    board: Arc<Exchange>,
+    shard: Shard,
+    exchange: Arc<Exchange>,
     epochs: u64,
     at: RunProgress,
     /// Until when.
@@ -73,13 +73,13 @@ impl ThreadPool {
     }
 
     /// The exchange for a run of these partitions.
-    fn board(&mut self, shares: &[Shard]) -> Arc<Exchange> {
-        let fits = |board: &Arc<Exchange>| board.barrier.threads == shares.len();
-        let board = self.board.take().filter(fits);
-        let board = board.unwrap_or_else(|| Arc::new(Exchange::new(shares.len())));
-        board.begin(shares);
-        self.board = Some(Arc::clone(&board));
-        board
+    fn exchange(&mut self, shards: &[Shard]) -> Arc<Exchange> {
+        let fits = |exchange: &Arc<Exchange>| exchange.barrier.threads == shards.len();
+        let exchange = self.exchange.take().filter(fits);
+        let exchange = exchange.unwrap_or_else(|| Arc::new(Exchange::new(shards.len())));
+        exchange.begin(shards);
+        self.exchange = Some(Arc::clone(&exchange));
+        exchange
     }
 
     /// A thread has panicked: passes its panic on to the caller.
@@ -98,11 +98,11 @@ impl PoolThread {
         let (jobs, to_do) = channel::<Job>();
         let (finished, done) = channel();
         let work = move || {
-            for Job { mut share, board, epochs, at, limit } in to_do {
-                let shares = core::slice::from_mut(&mut share);
-                let worker = Worker { me, shares, board: &board, epochs };
+            for Job { mut shard, exchange, epochs, at, limit } in to_do {
+                let shards = core::slice::from_mut(&mut shard);
+                let worker = Worker { me, shards, exchange: &exchange, epochs };
                 worker.run(at, limit, u64::MAX, None);
-                if finished.send(share).is_err() {
+                if finished.send(shard).is_err() {
                     break;
                 }
             }
@@ -116,31 +116,32 @@ impl PoolThread {
 /// Processes epochs from `done` on, which it advances, up to `limit` or until there are no events;
 /// crossing packets take at least `epochs_ahead` epochs. True if nodes are to be grouped anew.
 pub(crate) fn run(
-    team: &mut ThreadPool,
-    (shares, epochs_ahead): (&mut Vec<Shard>, u64),
+    thread_pool: &mut ThreadPool,
+    (shards, epochs_ahead): (&mut Vec<Shard>, u64),
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
     observers: &mut Observers,
 ) -> bool {
-    let board = team.board(shares);
+    let exchange = thread_pool.exchange(shards);
     // Others are woken only if there is more to do.
     let alone = if chooser.usual < EVENTS_ALONE { EVENTS_ALONE } else { 0 };
     let mut caller = Caller { chooser, observers, regroup: false };
     let mut at = RunProgress { turn: 0, done: *done, goes_on: true };
-    let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs: 1 };
+    let worker = Worker { me: 0, shards: &mut *shards, exchange: &exchange, epochs: 1 };
     at = worker.run(at, limit, alone, Some(&mut caller)).unwrap_or(at);
     if at.goes_on {
         let epochs = epochs_ahead.min(epochs_apart(caller.chooser.usual));
-        let members = team.first(shares.len() - 1);
-        for (member, share) in members.iter().zip(shares.drain(1..)) {
+        let members = thread_pool.first(shards.len() - 1);
+        for (member, shard) in members.iter().zip(shards.drain(1..)) {
             // A thread that is gone is noticed when its partition is to be returned.
-            let _ = member.jobs.send(Job { share, board: Arc::clone(&board), epochs, at, limit });
+            let _ =
+                member.jobs.send(Job { shard, exchange: Arc::clone(&exchange), epochs, at, limit });
         }
-        let worker = Worker { me: 0, shares: &mut *shares, board: &board, epochs };
+        let worker = Worker { me: 0, shards: &mut *shards, exchange: &exchange, epochs };
         at = worker.run(at, limit, u64::MAX, Some(&mut caller)).unwrap_or(at);
-        shares.extend(members.iter().map_while(|member| member.done.recv().ok()));
-        if shares.len() <= members.len() {
-            team.resume_panic();
+        shards.extend(members.iter().map_while(|member| member.done.recv().ok()));
+        if shards.len() <= members.len() {
+            thread_pool.resume_panic();
         }
     }
     // Unless nodes are to be grouped anew, nothing is left to do before `limit`.
@@ -203,11 +204,11 @@ impl Exchange {
     }
 
     /// A run begins: reports have only the next epochs.
-    fn begin(&self, shares: &[Shard]) {
+    fn begin(&self, shards: &[Shard]) {
         for side in &self.sides {
             side.stop.store(false, Ordering::Relaxed);
-            for (report, share) in side.reports.iter().zip(shares) {
-                report.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+            for (report, shard) in side.reports.iter().zip(shards) {
+                report.next.store(shard.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
                 for number in [&report.epochs, &report.events, &report.busy_nanos] {
                     number.store(0, Ordering::Relaxed);
                 }
@@ -221,24 +222,24 @@ impl ExchangeSide {
     /// `done` and before `limit`.
     fn next_span(
         &self,
-        share: &Shard,
+        shard: &Shard,
         epochs: u64,
         (done, limit): (Instant, Instant),
     ) -> Option<(Instant, Instant)> {
         let number = self.reported(|report| &report.next).min().unwrap_or(NEVER);
-        let calendar = &share.part.calendar;
+        let calendar = &shard.part.calendar;
         let begin = calendar.begin(number).max(done);
         let none = number == NEVER || begin >= limit || self.stop.load(Ordering::Relaxed);
         (!none).then(|| (begin, calendar.begin(number + epochs).min(limit)))
     }
 
     /// Processes a span and publishes the results. Returns the number of events.
-    fn run_span(&self, me: usize, share: &mut Shard, span: (Instant, Instant)) -> u64 {
-        let before = share.part.stats.events;
+    fn run_span(&self, me: usize, shard: &mut Shard, span: (Instant, Instant)) -> u64 {
+        let before = shard.part.stats.events;
         let began = time::Instant::now();
-        let epochs = share.epoch.run_span(&mut share.part, span);
-        let events = share.part.stats.events - before;
-        self.report(me, share);
+        let epochs = shard.epoch.run_span(&mut shard.part, span);
+        let events = shard.part.stats.events - before;
+        self.report(me, shard);
         let busy_nanos = began.elapsed().as_nanos() as u64;
         let report = &self.reports[me];
         report.epochs.store(epochs, Ordering::Relaxed);
@@ -253,8 +254,8 @@ impl ExchangeSide {
     }
 
     /// Publishes the report, packets and records of a thread.
-    fn report(&self, me: usize, share: &mut Shard) {
-        let part = &mut share.part;
+    fn report(&self, me: usize, shard: &mut Shard) {
+        let part = &mut shard.part;
         self.reports[me].next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
         let crossings = &self.crossings[me * part.out.len()..];
         for (out, there) in part.out.iter_mut().zip(crossings).filter(|(out, _)| !out.is_empty()) {
@@ -268,9 +269,9 @@ impl ExchangeSide {
     }
 
     /// Takes in what others have sent.
-    fn receive(&self, me: usize, share: &mut Shard) {
+    fn receive(&self, me: usize, shard: &mut Shard) {
         for crossings in self.crossings[me..].iter().step_by(self.reports.len()) {
-            lock(crossings).drain(|arrival, packet| share.part.admit(arrival, packet));
+            lock(crossings).drain(|arrival, packet| shard.part.admit(arrival, packet));
         }
     }
 }
@@ -300,8 +301,8 @@ impl Caller<'_> {
 struct Worker<'a> {
     /// The number of the first.
     me: usize,
-    shares: &'a mut [Shard],
-    board: &'a Exchange,
+    shards: &'a mut [Shard],
+    exchange: &'a Exchange,
     /// Epochs between two barriers.
     epochs: u64,
 }
@@ -315,30 +316,30 @@ impl Worker<'_> {
         events: u64,
         mut caller: Option<&mut Caller<'_>>,
     ) -> Option<RunProgress> {
-        let _leaves = PoisonOnPanic(&self.board.barrier);
+        let _leaves = PoisonOnPanic(&self.exchange.barrier);
         let mut so_far = 0;
         for turn in first.. {
             if so_far >= events {
                 return Some(RunProgress { turn, done, goes_on: true });
             }
-            let side = &self.board.sides[turn % 2];
-            for (me, share) in (self.me..).zip(&mut *self.shares) {
-                side.receive(me, share);
+            let side = &self.exchange.sides[turn % 2];
+            for (me, shard) in (self.me..).zip(&mut *self.shards) {
+                side.receive(me, shard);
             }
             let stop = caller.as_mut().is_some_and(|caller| caller.after(side));
-            let Some(span) = side.next_span(&self.shares[0], self.epochs, (done, limit)) else {
+            let Some(span) = side.next_span(&self.shards[0], self.epochs, (done, limit)) else {
                 return Some(RunProgress { turn, done, goes_on: false });
             };
             done = span.1;
-            let other = &self.board.sides[(turn + 1) % 2];
-            for (me, share) in (self.me..).zip(&mut *self.shares) {
-                so_far += other.run_span(me, share, span);
+            let other = &self.exchange.sides[(turn + 1) % 2];
+            for (me, shard) in (self.me..).zip(&mut *self.shards) {
+                so_far += other.run_span(me, shard, span);
             }
             if self.me == 0 {
                 other.stop.store(stop, Ordering::Relaxed);
             }
-            if self.shares.len() < self.board.barrier.threads {
-                self.board.barrier.wait()?;
+            if self.shards.len() < self.exchange.barrier.threads {
+                self.exchange.barrier.wait()?;
             }
         }
         None

@@ -69,11 +69,11 @@ pub const HOP_BYTES: u32 = 1400;
 /// Nodes, links, applications, and scheduled events.
 pub struct World {
     /// One for each thread.
-    pub(crate) shares: Vec<Shard>,
+    pub(crate) shards: Vec<Shard>,
     /// Which node, link and application is in which of them.
     pub(crate) division: Division,
     pub(crate) chooser: Chooser,
-    pub(crate) team: ThreadPool,
+    pub(crate) thread_pool: ThreadPool,
     /// Links or nodes have been added since the world last ran.
     pub(crate) grown: bool,
     /// Observers have been added, or links that they may want to see.
@@ -90,10 +90,10 @@ impl World {
     /// An empty world at time zero.
     pub fn new(seed: u64) -> Self {
         Self {
-            shares: vec![Shard { part: Partition::new(), epoch: Epoch::default() }],
+            shards: vec![Shard { part: Partition::new(), epoch: Epoch::default() }],
             division: Division::default(),
             chooser: Chooser::new(Grouping::default(), 1, &[]),
-            team: ThreadPool::default(),
+            thread_pool: ThreadPool::default(),
             grown: true,
             unasked: false,
             commands: Vec::new(),
@@ -105,13 +105,13 @@ impl World {
 
     /// The current virtual time.
     pub fn now(&self) -> Instant {
-        self.shares[0].part.now
+        self.shards[0].part.now
     }
 
     /// Counters.
     pub fn stats(&self) -> WorldStats {
         let mut all = WorldStats::default();
-        self.shares.iter().for_each(|share| all.add(&share.part.stats));
+        self.shards.iter().for_each(|shard| all.add(&shard.part.stats));
         all
     }
 
@@ -130,19 +130,19 @@ impl World {
 
     /// How many threads share the world now: one until it has run for a while, and as long as it has little to do.
     pub fn partitions(&self) -> usize {
-        self.shares.len()
+        self.shards.len()
     }
 
     /// Merges all partitions into one, so that something can be added.
     pub(crate) fn whole(&mut self) -> &mut Partition {
-        if self.shares.len() > 1 {
-            let width = self.shares[0].epoch.groups.width;
+        if self.shards.len() > 1 {
+            let width = self.shards[0].epoch.groups.width;
             let division = core::mem::take(&mut self.division);
-            self.shares = vec![join(core::mem::take(&mut self.shares), &division, width)];
+            self.shards = vec![join(core::mem::take(&mut self.shards), &division, width)];
             self.grown = true;
             self.unasked = true;
         }
-        &mut self.shares[0].part
+        &mut self.shards[0].part
     }
 
     /// Makes room for exactly these numbers of nodes and links.
@@ -163,14 +163,14 @@ impl World {
 
     fn node(&self, node: NodeId) -> &NodeState {
         let at = self.division.node(node);
-        &self.shares[at.part].part.nodes[at.index as usize]
+        &self.shards[at.part].part.nodes[at.index as usize]
     }
 
     /// Applications on `node` are notified of ready sockets only after `delay`, as on a busy machine;
     /// elsewhere after a nanosecond.
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
         let at = self.division.node(node);
-        let node = &mut self.shares[at.part].part.nodes[at.index as usize];
+        let node = &mut self.shards[at.part].part.nodes[at.index as usize];
         let waits = node.late.as_ref().is_some_and(|late| !late.ready.is_empty());
         assert!(!waits, "set before the world runs");
         let late = || Box::new(DelayedReady { by: delay, ready: VecDeque::new() });
@@ -202,7 +202,7 @@ impl World {
 
     /// True if applications have been notified of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
-        self.shares.iter().all(|Shard { part, .. }| {
+        self.shards.iter().all(|Shard { part, .. }| {
             let mut late = part.nodes.iter().flat_map(|node| &node.late);
             part.pending.is_empty() && late.all(|late| late.ready.is_empty())
         })
@@ -217,7 +217,7 @@ impl World {
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
         self.begin_outside();
         let at = self.division.node(node);
-        let part = &mut self.shares[at.part].part;
+        let part = &mut self.shards[at.part].part;
         let result = act(part.now, &mut part.nodes[at.index as usize].host);
         part.pump(NodeId(at.index));
         self.end_outside();
@@ -227,33 +227,33 @@ impl World {
     /// What follows is caused from outside: it is ordered after all events of this time.
     pub(crate) fn begin_outside(&mut self) {
         self.ask_observers();
-        for share in &mut self.shares {
-            share.part.rank = Rank::of_event(share.part.run, OUTSIDE);
+        for shard in &mut self.shards {
+            shard.part.rank = Rank::of_event(shard.part.run, OUTSIDE);
         }
     }
 
     pub(crate) fn end_outside(&mut self) {
-        self.shares.iter_mut().for_each(|share| share.part.notify_later());
+        self.shards.iter_mut().for_each(|shard| shard.part.notify_later());
         self.settle();
     }
 
     /// Delivers packets that cross between partitions, and shows observers what has happened.
     pub(crate) fn settle(&mut self) {
-        if let [only] = self.shares.as_mut_slice() {
+        if let [only] = self.shards.as_mut_slice() {
             return only.part.log.records.show(&mut self.observers);
         }
-        for from in 0..self.shares.len() {
-            for to in 0..self.shares.len() {
-                let mut out = core::mem::take(&mut self.shares[from].part.out[to]);
-                out.drain(|arrival, packet| self.shares[to].part.admit(arrival, packet));
-                self.shares[from].part.out[to] = out;
+        for from in 0..self.shards.len() {
+            for to in 0..self.shards.len() {
+                let mut out = core::mem::take(&mut self.shards[from].part.out[to]);
+                out.drain(|arrival, packet| self.shards[to].part.admit(arrival, packet));
+                self.shards[from].part.out[to] = out;
             }
-            self.shares[from].part.out_at = Instant::FAR_FUTURE;
+            self.shards[from].part.out_at = Instant::FAR_FUTURE;
         }
-        for Shard { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shards {
             part.log.records.close(&part.names);
         }
-        let all = self.shares.iter_mut().map(|share| &mut share.part.log.records);
+        let all = self.shards.iter_mut().map(|shard| &mut shard.part.log.records);
         Records::show_all(&mut all.collect::<Vec<_>>(), &mut self.observers);
     }
 
@@ -287,35 +287,35 @@ impl World {
     /// A link.
     pub fn link(&self, link: LinkId) -> &Link {
         let at = self.division.link(link);
-        &self.shares[at.part].part.links[at.index as usize]
+        &self.shards[at.part].part.links[at.index as usize]
     }
 
     /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when asked for.
     pub fn in_flight(&self, link: LinkId) -> usize {
         let at = self.division.far_end(link);
-        self.shares[at.part].part.calendar.count(LinkId(at.index))
+        self.shards[at.part].part.calendar.count(LinkId(at.index))
     }
 
     /// All links, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
-        let count = self.division.links.len().max(self.shares[0].part.links.len());
+        let count = self.division.links.len().max(self.shards[0].part.links.len());
         (0..count as u32).map(|link| (LinkId(link), self.link(LinkId(link))))
     }
 
     /// A link, to change it.
     pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
         let at = self.division.link(link);
-        &mut self.shares[at.part].part.links[at.index as usize]
+        &mut self.shards[at.part].part.links[at.index as usize]
     }
 
     /// How many nodes there are.
     pub fn node_count(&self) -> usize {
-        self.shares.iter().map(|share| share.part.nodes.len()).sum()
+        self.shards.iter().map(|shard| shard.part.nodes.len()).sum()
     }
 
     /// The link behind a port.
     pub fn link_of(&self, node: NodeId, port: Port) -> LinkId {
-        let names = &self.shares[self.division.node(node).part].part.names;
+        let names = &self.shards[self.division.node(node).part].part.names;
         names.link(self.node(node).links[usize::from(port.0)])
     }
 
@@ -369,13 +369,13 @@ impl World {
     /// An application, to read it.
     pub fn app(&self, app: AppId) -> &dyn App {
         let at = self.division.app(app.0);
-        &*self.shares[at.part].part.apps[at.index as usize].app
+        &*self.shards[at.part].part.apps[at.index as usize].app
     }
 
     /// From now on the applications of all existing nodes write and read bytes where they know only
     /// lengths. The events stay the same.
     pub fn carry_bytes(&mut self) {
-        for Shard { part, .. } in &mut self.shares {
+        for Shard { part, .. } in &mut self.shards {
             part.nodes.iter_mut().for_each(|node| node.streams = Some(Box::default()));
         }
     }

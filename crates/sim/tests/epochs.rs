@@ -378,7 +378,7 @@ proptest! {
 
 /// One half of the world has nothing to do for long, and then hears of the other over a link of several epochs.
 #[test]
-fn who_was_idle_for_long_is_where_the_others_are() {
+fn a_long_idle_group_catches_up_with_the_others() {
     let run = |grouping, threads| {
         let mut net = Topology::new();
         let (near, far) = (net.router("near"), net.router("far"));

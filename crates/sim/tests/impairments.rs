@@ -113,7 +113,7 @@ fn chances_hit_about_as_often_as_they_say() {
 }
 
 #[test]
-fn jitter_keeps_the_order_unless_told_otherwise() {
+fn jitter_keeps_the_order_unless_reordering_is_allowed() {
     let chances = Chances { jitter: Duration::from_millis(50), ..Chances::default() };
     let keeps = Pair::new(link(chances), 1).run();
     let mixes = Pair::new(link(Chances { jitter_reorders: true, ..chances }), 1).run();
@@ -138,7 +138,7 @@ impl Observer for SentAt {
 }
 
 #[test]
-fn nobody_overtakes_those_who_are_late_when_trouble_ends() {
+fn late_packets_are_not_overtaken_when_impairments_end() {
     let chances = Chances { jitter: Duration::from_millis(50), ..Chances::default() };
     let mut pair = Pair::new(link(chances), 1);
     let sent_at = Rc::new(RefCell::new(SentAt::default()));
@@ -150,7 +150,7 @@ fn nobody_overtakes_those_who_are_late_when_trouble_ends() {
 }
 
 #[test]
-fn nobody_overtakes_what_a_slow_rate_still_holds() {
+fn packets_held_by_a_slow_rate_are_not_overtaken() {
     let slow = LinkConfig::new(Rate::from_bits_per_sec(100_000), Duration::from_millis(5));
     let mut pair = Pair::new(slow, 1);
     let sent_at = Rc::new(RefCell::new(SentAt::default()));
@@ -164,7 +164,7 @@ fn nobody_overtakes_what_a_slow_rate_still_holds() {
 /// What follows on a link that has no rate any more leaves behind what is still being serialised, and
 /// gives its room back then.
 #[test]
-fn room_comes_back_in_order_when_a_rate_ends() {
+fn credit_returns_in_order_when_a_rate_ends() {
     let slow = LinkConfig::new(Rate::from_bits_per_sec(100_000), Duration::from_millis(5));
     let mut pair = Pair::new(LinkConfig { ring: 3, ..slow }, 1);
     pair.world.run_until(ms(501));

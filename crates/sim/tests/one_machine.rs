@@ -92,7 +92,7 @@ fn second_flight(softirqs: bool) -> Vec<u16> {
 /// Segments that a softirq sends lie in the machine's backlog until those that arrived before have had their turn: TCP
 /// Small Queues stop both flows, and the one that was stopped last goes on first (`tcp_wfree`, `tcp_tsq_workfn`).
 #[test]
-fn small_queues_stop_what_a_softirq_sends_and_the_last_goes_on_first() {
+fn small_queues_stop_senders_in_softirq_and_the_last_resumes_first() {
     let (whole, stopped) = (second_flight(false), second_flight(true));
     assert_eq!(whole.len(), stopped.len());
     let turns =
@@ -105,7 +105,7 @@ fn small_queues_stop_what_a_softirq_sends_and_the_last_goes_on_first() {
 /// Timers fire in the order in which they were set: that of a program that has yet to begin was set before all others
 /// (`timerqueue_add`).
 #[test]
-fn who_begins_goes_before_a_chunk_whose_timer_was_set_later() {
+fn a_starting_application_goes_before_a_later_set_timer() {
     let wire = play(&[100, 120], true, &[], Some((1000, 10)), ms(125));
     let ports = wire.0.iter().filter(|(at, ..)| *at == ms(120)).map(|(_, port, _)| *port);
     assert_eq!(ports.collect::<Vec<_>>(), [2, 1]);

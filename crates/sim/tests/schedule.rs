@@ -122,7 +122,7 @@ proptest! {
 
 /// Datagrams keep their order while delays grow, and may lose it where one becomes shorter.
 #[test]
-fn who_is_sent_later_comes_earlier_only_on_a_shorter_way() {
+fn a_later_packet_arrives_earlier_only_on_a_shorter_path() {
     let reordered = |first: u64, second: u64| {
         let schedule = Schedule::new(&[], &[(ms(0), ms(first)), (ms(500), ms(second))], None);
         let (mut world, from, to) = pair(schedule);

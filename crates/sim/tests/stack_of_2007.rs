@@ -61,7 +61,7 @@ fn transfer(profile: Profile, rmem: u32, lost: &[u32]) -> Vec<Cause> {
 /// One block grows from the first loss on, so that the walk never comes by the hole again: all
 /// detectors wait for the timeout.
 #[test]
-fn on_the_fast_path_nobody_sees_that_the_only_retransmission_is_lost() {
+fn the_fast_path_misses_the_loss_of_the_only_retransmission() {
     use LostRetransmit::{Both, HighestSack, Linux2622, SkipReported};
     for lost_retransmit in [Linux2622, HighestSack, SkipReported, Both] {
         let causes = |sack_fast_path| {
@@ -76,7 +76,7 @@ fn on_the_fast_path_nobody_sees_that_the_only_retransmission_is_lost() {
 /// A window of ten segments, of which the first and the eighth are lost: the eighth is too near to the
 /// highest SACK to be called lost, and nothing new may go.
 #[test]
-fn with_nothing_else_to_send_what_may_be_lost_goes_again() {
+fn forward_retransmits_send_what_may_be_lost_when_nothing_else_is_left() {
     let causes = |forward_retransmits| {
         let stack = Profile::linux_2_6_22();
         transfer(Profile { forward_retransmits, ..stack }, 29_200, &[100_000, 110_200])

@@ -69,7 +69,7 @@ fn a_handshake_at_time_zero_is_measured() {
 }
 
 #[test]
-fn a_transfer_from_time_zero_goes_as_a_later_one() {
+fn a_transfer_at_time_zero_runs_like_a_later_one() {
     let plain = TcpConfig::default();
     let mut no_timestamps = TcpConfig::default();
     no_timestamps.sysctl.tcp_timestamps = 0;

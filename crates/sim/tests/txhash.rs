@@ -131,7 +131,7 @@ fn every_timeout_draws_another() {
 
 /// Until 6.9 the receiver of data that comes again and again tried another way for its ACKs.
 #[test]
-fn a_receiver_that_is_not_heard_draws_another_until_6_9() {
+fn a_receiver_whose_acks_are_lost_rehashes_until_6_9() {
     let (tap, [_, receiver]) = run(Profile::linux_6_1(), true, &[DEAF]);
     assert!(receiver.duplicate_data_rehash > 0);
     assert_eq!(tap.answered.len() as u64, 1 + receiver.duplicate_data_rehash);
@@ -148,7 +148,7 @@ fn sockets_of_2007_have_none() {
 /// Data is sent again with another label, over IPv6: then the receiver draws another as well (seen on 6.18
 /// and 7.3). Over IPv4, and where `net.core.txrehash` is off, nobody does.
 #[test]
-fn a_receiver_that_is_not_heard_follows_the_label() {
+fn a_receiver_whose_acks_are_lost_follows_the_flow_label() {
     let off = |on: u32| {
         let mut config = TcpConfig::default();
         config.sysctl.txrehash = on;
