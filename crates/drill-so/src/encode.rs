@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_that_do_not_fit_are_told() {
+    fn control_messages_that_do_not_fit_are_reported() {
         let list = [Control::TcpInq(5), Control::Timestamping(Instant::from_nanos(1_500_000_000))];
         let (bytes, cut) = controls(&list, 40);
         assert!(cut);

@@ -94,7 +94,7 @@ fn two_instances_do_not_know_each_other() {
 
 /// A call that waits in another thread returns when the instance ends.
 #[test]
-fn the_end_of_an_instance_wakes_who_waits_in_it() {
+fn the_end_of_an_instance_wakes_its_waiters() {
     let table = init(c"");
     let fd = stream(&table);
     assert_eq!(told(call!(table, listen, fd, 1)), Ok(0));

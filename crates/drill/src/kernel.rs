@@ -39,7 +39,7 @@ pub struct Kernel {
     pub seen: Vec<(Direction, Instant, Packet)>,
     /// What the host's TCP told, if it is asked to ([`Host::set_tracing`]): when, after how many of
     /// the packets, and what.
-    pub told: Vec<(Instant, usize, Event)>,
+    pub events: Vec<(Instant, usize, Event)>,
     /// Names and values of settings that were written and are only kept.
     kept: BTreeMap<String, String>,
     /// Counters at the last `nstat`.
@@ -84,7 +84,7 @@ impl Kernel {
             now,
             sent: VecDeque::new(),
             seen: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             kept: BTreeMap::new(),
             nstat: BTreeMap::new(),
             port,
@@ -155,7 +155,7 @@ impl Kernel {
         loop {
             match self.host.poll(self.now, &mut place) {
                 Said::Send { port, .. } => self.send(port, place.take()),
-                Said::Event(event) => self.told.push((self.now, self.seen.len(), *event)),
+                Said::Event(event) => self.events.push((self.now, self.seen.len(), *event)),
                 Said::Drop(_) | Said::Ready(_) => {}
                 Said::Idle(_) => return,
             }

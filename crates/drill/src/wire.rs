@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn large_inbound_packets_are_super_packets_if_the_segment_size_is_told() {
+    fn large_inbound_packets_are_super_packets_if_the_segment_size_is_given() {
         let packet =
             inbound(&spec("+0 < P. 1:3501(3500) ack 1 win 9"), ENDS, Offsets::default(), 1000);
         assert_eq!((packet.meta.gso_size, packet.meta.gso_segs), (1000, 1));

@@ -44,7 +44,7 @@ fn print_is_kept() {
 }
 
 #[test]
-fn a_failure_tells_statement_and_values() {
+fn a_failure_reports_statement_and_values() {
     let failure = run("x = 3\nassert tcpi_snd_cwnd == x, 'cwnd %d' % tcpi_snd_cwnd")
         .expect_err("10 is not 3");
     assert_eq!(failure.pos, Pos { line: 2, column: 1 });

@@ -162,7 +162,7 @@ fn faults() {
 }
 
 #[test]
-fn what_needs_a_kernel_is_told_apart() {
+fn scripts_that_need_a_kernel_are_told_from_faulty_ones() {
     for text in ["+0 > encap psp spi 1 . 1:1(0)", "+0 > S 0:0(0) <mp_capable v0 flags_a,nop>"] {
         assert!(parse(text).expect_err(text).no_meaning, "{text}");
     }

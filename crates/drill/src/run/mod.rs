@@ -102,7 +102,7 @@ pub fn run(script: &Script, settings: &Settings, place: &ScriptFolder) -> RunRep
         Err(Stop::Skip(pos, because)) => Verdict::Skip { pos, because },
     };
     let kernel = run.harness.kernel;
-    let (packets, events) = (kernel.seen, kernel.told);
+    let (packets, events) = (kernel.seen, kernel.events);
     RunReport { verdict, packets, events, log: run.log, warnings: run.warnings }
 }
 
