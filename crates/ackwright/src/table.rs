@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_many_columns_goes_on_below() {
+    fn a_table_with_many_columns_continues_below() {
         let of = |columns: usize| Table {
             head: (0..columns).map(|at| format!("metric-{at:02}")).collect(),
             rows: vec![(0..columns).map(|at| format!("{at}")).collect(); 2],

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_nobody_measured_is_told_with_its_neighbour() {
+    fn a_metric_that_was_not_measured_is_reported_with_the_nearest_name() {
         let points = [point("reno", &[400.0])];
         let wanted = ["bulk godput", "total goodput", "nothing of the kind"].map(String::from);
         let missing = unmeasured(&points, &wanted);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_all_the_same_are_noticed() {
+    fn identical_repetitions_are_detected() {
         assert!(repeats_itself(&[point("reno", &[4.0, 4.0]), point("cubic", &[5.0, 5.0, 5.0])]));
         assert!(!repeats_itself(&[point("reno", &[4.0, 4.0]), point("cubic", &[5.0, 5.1])]));
         assert!(!repeats_itself(&[point("reno", &[4.0])]));

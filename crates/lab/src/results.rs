@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::run::SocketDump;
 pub use crate::samples::Samples;
 use crate::stats::Summary;
-use crate::trace::eyes::FlowExplanation;
+use crate::trace::tracer::FlowExplanation;
 
 /// One number that a run gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub struct FlowRecord {
     pub end_ns: Option<u64>,
     /// How long it would have taken at least in the empty network, if it only transfers its bytes.
     pub ideal_ns: Option<u64>,
-    /// Segments sent again, over TCP; of `[flows]` as the last sample saw it.
+    /// Segments retransmitted, over TCP; of `[flows]` as the last sample saw it.
     pub retransmits: Option<u32>,
     /// Expiries of the retransmission timer, likewise.
     pub rtos: Option<u32>,

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_comes_back_as_it_was() {
+    fn every_value_survives_a_round_trip() {
         let [short, narrow] = [i64::from(u16::MAX), i64::from(u32::MAX)];
         let edges = [0, 1, short - 1, short, short + 1, narrow - 1, narrow, narrow + 1];
         let each = edges.into_iter().chain([-1, i64::MIN, i64::MAX]).map(Some).chain([None]);

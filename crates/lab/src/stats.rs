@@ -136,7 +136,7 @@ mod tests {
 
     /// Beside those of R (`qt(0.975, degrees)`).
     #[test]
-    fn student_t_is_what_others_compute() {
+    fn student_t_matches_r() {
         for (degrees, t) in [
             (1, 12.706_204_74),
             (9, 2.262_157_16),

@@ -110,7 +110,7 @@ fn a_route_replaced_while_it_runs_takes_the_packets_with_it() {
 }
 
 #[test]
-fn a_line_that_fails_later_is_told_before_anything_runs() {
+fn a_line_that_would_fail_later_is_reported_before_anything_runs() {
     let wrong = WAYS.replace(
         "left = { role = \"router\" }\nright",
         "left = { role = \"router\", ip_at = [\"2s route del 9.0.0.0/8\"] }\nright",

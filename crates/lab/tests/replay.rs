@@ -274,7 +274,7 @@ fn errors_say_what_and_where_and_leave_nothing() {
 }
 
 #[test]
-fn time_never_goes_back_and_unreadable_frames_are_told() {
+fn time_never_goes_back_and_unreadable_frames_are_counted() {
     let directory = scratch("order");
     let frames = [
         (5, tcp(1, ACK, &[], 0)),
@@ -345,7 +345,7 @@ fn explained(path: &Path, filter: AckFilter) -> Vec<(u64, End, Option<AckRule>)>
 }
 
 #[test]
-fn every_ack_is_told_with_its_rule() {
+fn every_ack_is_reported_with_its_rule() {
     let directory = scratch("acks");
     let rising: Vec<Vec<u8>> = (0..4).map(|n| tcp(1000 + n, ACK, &[], 0)).collect();
     let path = acks_behind_a_blocker(&directory, &rising);

@@ -40,7 +40,7 @@ fn experiment() -> Experiment {
 
 /// All that was measured then is measured now, by the same names.
 #[test]
-fn a_file_of_schema_1_gives_the_metrics_that_it_gave() {
+fn a_file_of_schema_1_yields_the_same_metrics_as_ever() {
     let experiment = experiment();
     assert_eq!((experiment.points.len(), experiment.base.repetitions), (4, 2));
     assert!(experiment.check_names().is_ok());

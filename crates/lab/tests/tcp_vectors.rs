@@ -242,7 +242,7 @@ const ALTERATIONS: [Alteration; 8] = [
 ];
 
 #[test]
-fn one_altered_field_of_one_packet_is_found_out() {
+fn a_single_altered_field_is_detected() {
     let Some(directory) = directory() else { return };
     let copy = Copy::of(&directory, "packet");
     let unaltered = copy.replay(&copy.case, &copy.capture);

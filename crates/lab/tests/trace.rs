@@ -145,7 +145,7 @@ fn a_flow_is_limited_by_what_limits_it() {
 
 /// What a flow did is told of the time that it lasted, however long the run goes on and its connection lingers.
 #[test]
-fn a_finished_flow_is_told_until_its_end() {
+fn a_finished_flow_is_explained_until_its_end() {
     let short =
         "flows.download={ app = \"fixed\", bytes = \"40kb\", from = \"server\", to = \"client\" }";
     let wanted = TraceOutputs { explain: vec!["download".into()], ..TraceOutputs::default() };

@@ -342,7 +342,7 @@ fn check_observed(
     }
     let seed = args.seed.unwrap_or(experiment.base.seed);
     let (plan, _) = experiment.plan(&experiment.points[0], 0, seed).map_err(PlanError::from)?;
-    lab::trace::eyes::check(wanted, &plan).map_err(failure)
+    lab::trace::tracer::check(wanted, &plan).map_err(failure)
 }
 
 /// Runs the first repetition of the first point, and prints why its flows were not faster.

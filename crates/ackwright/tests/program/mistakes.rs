@@ -39,7 +39,7 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 #[cfg(unix)]
 #[test]
-fn an_output_goes_where_its_name_leads_and_replaces_no_device_link_or_fifo() {
+fn an_output_follows_links_and_replaces_no_device_link_or_fifo() {
     use std::os::unix::fs::{FileTypeExt as _, symlink};
     let directory = scratch("outputs");
     let capture = capture(&directory);
@@ -97,7 +97,7 @@ fn an_output_that_is_the_input_is_refused_under_every_name() {
 }
 
 #[test]
-fn a_dash_is_standard_output_where_one_file_goes_there() {
+fn a_dash_means_standard_output_for_a_single_file() {
     let directory = scratch("dash");
     let capture = capture(&directory);
     let plots = path(&directory, "plots");
@@ -158,7 +158,7 @@ fn points_with_labels_that_look_alike_have_folders_of_their_own() {
 }
 
 #[test]
-fn a_second_run_replaces_the_first_and_never_what_is_not_its_own() {
+fn a_second_run_replaces_only_files_of_the_first() {
     let directory = scratch("again");
     let file = write(&directory, "probes.toml", PROBES);
     let out = directory.join("out");
@@ -283,7 +283,7 @@ fn messages_stay_short_whatever_is_wrong_and_however_long_it_is() {
 }
 
 #[test]
-fn a_mistake_is_told_with_what_would_be_right() {
+fn a_mistake_is_reported_with_a_correction() {
     let directory = scratch("told");
     let bursts =
         write(&directory, "x.toml", &PROBES.replace("rtt =", "loss = \"gemodel 1% 10\"\nrtt ="));
@@ -505,7 +505,7 @@ fn more_jobs_than_a_machine_can_use_are_refused() {
 /// What needs an option that another one excludes is not passed over.
 #[cfg(target_os = "linux")]
 #[test]
-fn options_that_go_with_others_only_are_refused_without_them() {
+fn options_that_need_others_are_refused_without_them() {
     let between = ["shape", "--between", "file:a,b", "file:c,d"];
     let queue = "cake bandwidth 1mbit";
     for words in [

@@ -62,7 +62,7 @@ fn assert_same(one: &Path, other: &Path) {
 
 /// What a sweep leaves that was stopped and resumed is what it leaves in one go, byte by byte.
 #[test]
-fn a_sweep_goes_on_where_it_stopped() {
+fn a_sweep_resumes_where_it_stopped() {
     let directory = scratch("resume");
     let file = write(&directory, "sweep.toml", SWEEP);
     let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
@@ -170,7 +170,7 @@ fn a_run_whose_files_are_damaged_is_run_again() {
 /// Ctrl-C shows what is finished, and leaves it whole.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_stopped_sweep_shows_what_is_finished() {
+fn a_stopped_sweep_shows_finished_runs() {
     let directory = scratch("resume-stopped");
     let endless = SWEEP
         .replace("\"links.wire.rate\" = [\"5mbit\", \"10mbit\", \"20mbit\"]", "")
@@ -217,7 +217,7 @@ fn a_stopped_sweep_shows_what_is_finished() {
 
 /// A publication goes on as a sweep does.
 #[test]
-fn what_is_reproduced_goes_on_where_it_stopped() {
+fn a_reproduction_resumes_where_it_stopped() {
     let directory = scratch("resume-reproduce");
     let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
     let arguments = ["reproduce", "incast-rto", "--quick", "--runs", "1"];
@@ -233,7 +233,7 @@ fn what_is_reproduced_goes_on_where_it_stopped() {
 
 /// What is in the way of the last publication is told before the first one runs.
 #[test]
-fn nothing_is_reproduced_where_the_last_one_has_no_place() {
+fn nothing_is_reproduced_if_the_last_output_is_blocked() {
     let directory = scratch("reproduce-place");
     let out = path(&directory, "out");
     fs::create_dir_all(format!("{out}/rrul")).expect("a folder");
@@ -250,7 +250,7 @@ fn nothing_is_reproduced_where_the_last_one_has_no_place() {
 /// to a directory meanwhile.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_reproduced_and_stopped_shows_what_is_finished() {
+fn a_stopped_reproduction_shows_finished_runs() {
     let directory = scratch("stop-reproduce");
     let out = directory.join("out/incast-rto");
     let file = write(&directory, "sweep.toml", SWEEP);
@@ -300,7 +300,7 @@ fn a_finished_run_cannot_be_looked_at_again() {
 /// What no longer fits is told, and what did fit stays and need not be run again.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_keeps_what_is_finished() {
+fn a_full_disk_keeps_finished_results() {
     let directory = scratch("resume-full");
     // The capture of the second point is too long.
     let sweep = SWEEP.replace("[\"5mbit\", \"10mbit\", \"20mbit\"]", "[\"1mbit\", \"50mbit\"]");

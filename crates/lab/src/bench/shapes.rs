@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_sends_to_another_and_hears_from_one() {
+    fn every_host_sends_to_another_and_receives_from_one() {
         let mut heard = partners(128);
         assert!(heard.iter().enumerate().all(|(from, to)| from != *to));
         heard.sort_unstable();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_through_a_dumbbell_takes_as_long_with_switches_as_without() {
+    fn a_path_through_a_dumbbell_takes_as_long_with_switches_as_without() {
         for (flows, wires) in [(1, 3), (HOSTS_MOST + 1, 5)] {
             let net = dumbbell_of(flows);
             let (mut at, mut way) = (net.flows[0].to, Vec::new());

@@ -29,7 +29,7 @@ pub enum DeviceRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTarget {
     /// To this device,
-    pub gate: usize,
+    pub device: usize,
     /// with its Ethernet header or without.
     pub ethernet: bool,
 }
@@ -39,11 +39,11 @@ pub struct LiveNetwork {
     /// The namespace of each host, by its index in the plan.
     pub namespaces: BTreeMap<usize, Namespace>,
     /// All devices.
-    pub gates: BorderDevices,
+    pub devices: BorderDevices,
     /// By device.
-    pub ways: Vec<DeviceRole>,
+    pub roles: Vec<DeviceRole>,
     /// By link.
-    pub outs: BTreeMap<LinkId, LinkTarget>,
+    pub targets: BTreeMap<LinkId, LinkTarget>,
 }
 
 /// Whether a node is in a namespace: hosts are, and routers that are a kernel.
@@ -54,9 +54,9 @@ fn is_elsewhere(node: &NodePlan) -> bool {
 /// Makes namespaces and devices, and has the world hand out what arrives at them.
 pub fn make(plan: &Plan, built: &mut BuiltWorld) -> Result<LiveNetwork, String> {
     let mtu = plan.links.iter().map(|link| link.mtu).max().unwrap_or(1_500);
-    let gates = BorderDevices::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
-    let (namespaces, ways, outs) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-    let mut made = LiveNetwork { namespaces, gates, ways, outs };
+    let devices = BorderDevices::new(mtu).map_err(|error| format!("the live loop: {error}"))?;
+    let (namespaces, roles, targets) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+    let mut made = LiveNetwork { namespaces, devices, roles, targets };
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| is_elsewhere(node)) {
         let namespace = Namespace::new()
             .map_err(|error| format!("{}: cannot create its namespace: {error}", node.name))?;
@@ -109,19 +109,19 @@ impl Join<'_> {
                 let own = own.ok_or_else(|| io::Error::other("it has no address"))?;
                 let offloads = self.node.offload != Offload::Off;
                 let device = namespace.tun(self.name, own, self.mtu, offloads)?;
-                let gate = made.gates.add(device)?;
-                made.ways.push(DeviceRole::From(id, port));
-                made.outs.insert(incoming, LinkTarget { gate, ethernet: false });
+                let device = made.devices.add(device)?;
+                made.roles.push(DeviceRole::From(id, port));
+                made.targets.insert(incoming, LinkTarget { device, ethernet: false });
             }
             Stack::Ours => {
                 let wire = format!("w-{}", self.name);
                 let pair = [wire.as_str(), self.name];
-                let [wire, own] = namespace.veth(pair, self.mtu, made.gates.pools())?;
-                let gate = made.gates.add(wire)?;
-                made.ways.push(DeviceRole::Nothing);
-                made.gates.add(own)?;
-                made.ways.push(DeviceRole::In(incoming));
-                made.outs.insert(incoming, LinkTarget { gate, ethernet: true });
+                let [wire, own] = namespace.veth(pair, self.mtu, made.devices.pools())?;
+                let device = made.devices.add(wire)?;
+                made.roles.push(DeviceRole::Nothing);
+                made.devices.add(own)?;
+                made.roles.push(DeviceRole::In(incoming));
+                made.targets.insert(incoming, LinkTarget { device, ethernet: true });
             }
         }
         Ok(())

@@ -47,9 +47,9 @@ impl Driver {
     pub fn start(plan: &Plan, built: &mut BuiltWorld) -> Result<Self, String> {
         flows::check(plan)?;
         let made = build::make(plan, built)?;
-        made.gates.wake_on_time();
+        made.devices.wake_on_time();
         let over = Arc::new(AtomicBool::new(false));
-        let zero = made.gates.now() + HEAD_START;
+        let zero = made.devices.now() + HEAD_START;
         let mut driver = Self {
             made,
             zero,
@@ -90,14 +90,14 @@ impl Driver {
             let due = world.next_at().filter(|due| *due <= at);
             let mut wanted = self.zero + (due.unwrap_or(at) - Instant::ZERO);
             if self.retries {
-                wanted = wanted.min(self.made.gates.now() + RETRY);
+                wanted = wanted.min(self.made.devices.now() + RETRY);
             }
-            let mut now = self.made.gates.wait(wanted, due.is_some())?;
+            let mut now = self.made.devices.wait(wanted, due.is_some())?;
             if self.world_time(now) < at {
                 self.gather()?;
                 // Only now is it as late as when the last of them came: a time from before would shorten its
                 // way.
-                now = self.made.gates.now();
+                now = self.made.devices.now();
             }
             let here = self.world_time(now);
             world.run_until(here.min(at));
@@ -120,27 +120,29 @@ impl Driver {
     fn send_to_devices(&mut self, world: &mut World) -> std::io::Result<()> {
         world.take_handed_out(&mut self.handed_out);
         for HandedOut { link, mut packet, .. } in self.handed_out.drain(..) {
-            let Some(&LinkTarget { gate, ethernet }) = self.made.outs.get(&link) else { continue };
+            let Some(&LinkTarget { device, ethernet }) = self.made.targets.get(&link) else {
+                continue;
+            };
             if !ethernet {
                 packet.set_link(LinkHeader::None);
             }
             bodies::write_label(&mut packet);
-            self.made.gates.send(gate, &packet)?;
+            self.made.devices.send(device, &packet)?;
         }
-        self.retries = self.made.gates.flush()?;
+        self.retries = self.made.devices.flush()?;
         Ok(())
     }
 
     /// Takes what devices have.
     fn gather(&mut self) -> std::io::Result<()> {
         let arrived = &mut self.arrived;
-        self.made.gates.receive(|gate, packet| arrived.push((gate, packet)))
+        self.made.devices.receive(|device, packet| arrived.push((device, packet)))
     }
 
     /// What has been gathered goes into the world.
     fn inject_arrivals(&mut self, world: &mut World) {
-        for (gate, mut packet) in self.arrived.drain(..) {
-            match self.made.ways[gate] {
+        for (device, mut packet) in self.arrived.drain(..) {
+            match self.made.roles[device] {
                 DeviceRole::In(link) => {
                     if !self.bytes {
                         bodies::read_label(&mut packet);
@@ -188,19 +190,19 @@ impl Driver {
     }
 
     fn metrics(&mut self) -> Vec<Metric> {
-        let gates = &mut self.made.gates;
+        let devices = &mut self.made.devices;
         let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
-        let late = &gates.lateness;
+        let late = &devices.lateness;
         let figures = [
             ("late p50", "us", micros(late.percentile(50))),
             ("late p99", "us", micros(late.percentile(99))),
             ("late max", "us", micros(late.max)),
             ("late wakes", "", late.wakes as f64),
             ("late over 1 ms", "", late.over_1ms as f64),
-            ("packets to devices", "packets", gates.carried[0] as f64),
-            ("packets from devices", "packets", gates.carried[1] as f64),
-            ("packets refused", "packets", gates.refused as f64),
-            ("packets lost", "packets", gates.rejected() as f64),
+            ("packets to devices", "packets", devices.carried[0] as f64),
+            ("packets from devices", "packets", devices.carried[1] as f64),
+            ("packets refused", "packets", devices.refused as f64),
+            ("packets lost", "packets", devices.rejected() as f64),
         ];
         let metric = |(name, unit, value): (&str, &'static str, f64)| Metric {
             scope: "live".into(),

@@ -47,7 +47,7 @@ mod tests {
     use crate::results::{Column, RunResult, Series};
 
     #[test]
-    fn a_plot_that_stays_empty_is_told() {
+    fn an_empty_plot_is_reported() {
         let series = Series {
             name: "flow-load".into(),
             time_ns: [1].into(),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_faults_the_first_are_shown_and_the_others_counted() {
+    fn only_the_first_of_many_faults_are_shown() {
         let fault = Diagnostic {
             source: "x.toml".into(),
             position: None,

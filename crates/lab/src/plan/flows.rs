@@ -125,7 +125,7 @@ fn read_flow(
         app: App::Bulk,
         from: from.first().copied().unwrap_or(0),
         to: to.first().copied().unwrap_or(0),
-        also,
+        anycast_hosts: also,
         address: read_address(&mut table),
         start,
         spread: table.time("spread").unwrap_or(Duration::ZERO),
@@ -147,7 +147,7 @@ fn read_flow(
     // A query goes to all servers at once.
     let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));
     let servers = if asks_all { to.len() } else { 0 };
-    let further = one.first().map_or(0, |flow| flow.also.len()) + servers;
+    let further = one.first().map_or(0, |flow| flow.anycast_hosts.len()) + servers;
     let to = if asks_all { &to[..to.len().min(1)] } else { &to[..] };
     if pairing == Pairing::OneToOne && (asks_all || from.len() != to.len()) {
         let message = if asks_all {

@@ -134,7 +134,7 @@ struct Line<'a> {
     words: Cow<'a, str>,
     place: Place<'a>,
     /// What is wrong with it has been told: of one node that is enough.
-    told: Cell<bool>,
+    reported: Cell<bool>,
 }
 
 enum Place<'a> {
@@ -184,13 +184,13 @@ fn texts<'a>(node: &'a Node, key: &str) -> Vec<(&'a str, &'a Origin)> {
 
 impl<'a> Line<'a> {
     fn new(words: impl Into<Cow<'a, str>>, place: Place<'a>) -> Self {
-        Self { words: words.into(), place, told: Cell::new(false) }
+        Self { words: words.into(), place, reported: Cell::new(false) }
     }
 
     /// Runs it, and tells what is wrong with it; `of` is a node's name where others have it too.
     fn check(&self, ip: &mut Ip, of: Option<&str>, faults: &Faults<'_>) {
         let Err(error) = ip.run(&self.words) else { return };
-        if self.told.replace(true) {
+        if self.reported.replace(true) {
             return;
         }
         let on = of.map_or(String::new(), |name| format!("on \"{name}\": "));

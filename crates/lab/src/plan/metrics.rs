@@ -260,7 +260,7 @@ table = ["total goodput"]
     }
 
     #[test]
-    fn what_a_plot_asks_for_in_vain_is_told_at_its_place() {
+    fn plots_of_unknown_names_are_reported_with_their_position() {
         for (plot, what) in [
             ("what = \"w fct 98 %\"", ":30:8: no metric is called \"w fct 98 %\""),
             ("what = \"one godput\"", "did you mean \"goodput\"?"),
@@ -280,7 +280,7 @@ table = ["total goodput"]
     }
 
     #[test]
-    fn an_unknown_metric_is_told_at_its_place() {
+    fn an_unknown_metric_is_reported_with_its_position() {
         for (name, what) in [
             (
                 "total godput",

@@ -52,7 +52,7 @@ pub struct Plan {
     /// What is drawn; a choice of ours if empty.
     pub plots: Vec<PlotPlan>,
     /// The links that lead from each node to each other one.
-    pub ways: ShortestPaths,
+    pub paths: ShortestPaths,
     /// What `[topology]` says of its routes.
     pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
@@ -356,7 +356,7 @@ pub struct FlowPlan {
     /// The receiving or answering host.
     pub to: usize,
     /// Further hosts that receive or answer: an anycast service.
-    pub also: Vec<usize>,
+    pub anycast_hosts: Vec<usize>,
     /// The address that is sent to, if it is not the first of `to`.
     pub address: Option<IpAddr>,
     /// When it starts.

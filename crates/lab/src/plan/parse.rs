@@ -149,7 +149,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         workloads,
         measure,
         plots,
-        ways,
+        paths: ways,
         fabric,
         route_features: written.features,
         versions: faults.document.registry.versions().clone(),
@@ -299,7 +299,7 @@ fn check_families(
     faults: &Faults<'_>,
 ) {
     let Some(ipv4) = families[flow.from] else { return };
-    let others = flow.also.iter().chain(match &flow.app {
+    let others = flow.anycast_hosts.iter().chain(match &flow.app {
         App::Query { servers, .. } => servers.as_slice(),
         _ => &[],
     });

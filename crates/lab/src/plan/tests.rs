@@ -96,8 +96,8 @@ fn a_good_file_becomes_a_plan() {
     assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1 << 30 });
     assert_eq!(plan.measure.queues, [(1, 0)]);
     assert_eq!(plan.port_name(1, 0), "r.wire");
-    assert_eq!(plan.ways.links(0, 2), [0]);
-    assert_eq!(plan.ways.links(1, 2), [1]);
+    assert_eq!(plan.paths.links(0, 2), [0]);
+    assert_eq!(plan.paths.links(1, 2), [1]);
 }
 
 #[test]

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_writes_to_can_be_stopped() {
+    fn a_read_from_a_silent_pipe_can_be_interrupted() {
         let path = pipe("silent");
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_ports_are_told_whole() {
+    fn addresses_and_ports_are_reported_in_full() {
         let end = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
         for (from, to) in [
             ("10.100.200.101:40001", "192.168.200.206:50020"),

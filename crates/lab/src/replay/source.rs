@@ -71,7 +71,7 @@ pub struct Source<'a> {
     progress: &'a dyn Progress,
     stop: &'a AtomicBool,
     size: u64,
-    told: u64,
+    reported: u64,
     /// The time stamp of the first packet.
     epoch_ns: Option<u64>,
     /// The latest time stamp so far.
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
             progress,
             stop,
             size: metadata.len(),
-            told: 0,
+            reported: 0,
             epoch_ns: None,
             latest_ns: 0,
             counts: Counts::default(),
@@ -200,9 +200,9 @@ impl<'a> Source<'a> {
     }
 
     fn end(&mut self) -> Option<Arrival> {
-        let rest = self.size.saturating_sub(self.told);
+        let rest = self.size.saturating_sub(self.reported);
         self.progress.advanced(0, share(rest, self.size));
-        self.told = self.size;
+        self.reported = self.size;
         None
     }
 
@@ -215,8 +215,8 @@ impl<'a> Source<'a> {
             return Err(Error::Stopped);
         }
         let at = self.reader.offset();
-        self.progress.advanced(0, share(at.saturating_sub(self.told), self.size));
-        self.told = at;
+        self.progress.advanced(0, share(at.saturating_sub(self.reported), self.size));
+        self.reported = at;
         Ok(())
     }
 }

@@ -128,7 +128,7 @@ pub fn add(
         let app = world.add_app(receiver_node, server, Instant::ZERO, None);
         receivers.push((receiver_node, app));
     }
-    for &other in &flow.also {
+    for &other in &flow.anycast_hosts {
         if let (_, Some(server)) = applications(plan, flow, place)? {
             let app = world.add_app(nodes[other], server, Instant::ZERO, None);
             receivers.push((nodes[other], app));

@@ -21,7 +21,7 @@ pub struct Changes {
     list: Vec<(Instant, Change)>,
     next: usize,
     /// None if there are no commands.
-    told: Option<CommandTargets>,
+    targets: Option<CommandTargets>,
     /// Recomputes the routes of a topology's switches.
     reroute: Option<Reroute>,
     wires: Vec<Wire>,
@@ -79,7 +79,7 @@ impl Changes {
         Self {
             list,
             next: 0,
-            told: CommandTargets::new(plan, ends),
+            targets: CommandTargets::new(plan, ends),
             reroute,
             wires: ends.iter().map(|&ends| Wire { ends, whole: true, works: true }).collect(),
         }
@@ -129,8 +129,8 @@ impl Changes {
         node: NodeId,
         line: &str,
     ) -> Result<(), IpError> {
-        let told = self.told.as_mut().expect("a node that is told something was told of");
-        let devices = &mut told.devices[node.0 as usize];
+        let targets = self.targets.as_mut().expect("a node that is told something was told of");
+        let devices = &mut targets.devices[node.0 as usize];
         let (result, before, after) = world.with_host(node, |now, host| {
             let before = links(host);
             let fib = std::mem::take(host.fib_mut());
@@ -143,7 +143,7 @@ impl Changes {
         let ports = (0..).map(Port).zip(before.iter().zip(&after));
         let mut touched = Vec::new();
         for (port, (before, after)) in ports.filter(|(_, (before, after))| before != after) {
-            let Some(&wire) = told.wires.get(&(node, port)) else { continue };
+            let Some(&wire) = targets.wires.get(&(node, port)) else { continue };
             // `carrier on` and `off` are about the wire itself.
             if before.carrier != after.carrier {
                 self.wires[wire].whole = after.carrier;

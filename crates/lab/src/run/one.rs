@@ -19,7 +19,7 @@ use crate::output::{record, tables};
 use crate::plan::{Plan, Role, Stack};
 use crate::results::{FlowRecord, Metric, RunResult, Series};
 use crate::store::{self, Store};
-use crate::trace::eyes::{FlowExplanation, RunTracer};
+use crate::trace::tracer::{FlowExplanation, RunTracer};
 
 /// How often progress is reported and the stop flag is read, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -79,14 +79,14 @@ struct Run<'a> {
     /// When the next sample is due.
     next: Instant,
     /// Until when progress has been reported.
-    told: Instant,
+    reported_until: Instant,
     /// The length of a step without reading the stop flag.
     step: Duration,
     /// When sockets are to be dumped, the first time last.
     dumps_at: Vec<Instant>,
     dumps: Vec<SocketDump>,
     captures: Vec<OpenCapture>,
-    eyes: Option<RunTracer>,
+    tracer: Option<RunTracer>,
     shown: Option<ViewRecorder>,
     sampler: Sampler,
     utilisation: Utilisation,
@@ -111,8 +111,8 @@ impl<'a> Run<'a> {
         let wanted = options.wanted.map(|wanted| {
             if view { shown::with_explained_flows(wanted, plan) } else { wanted.clone() }
         });
-        let eyes = wanted.filter(|wanted| !wanted.is_empty());
-        let eyes = eyes.map(|wanted| RunTracer::open(&wanted, plan, &mut built)).transpose()?;
+        let tracer = wanted.filter(|wanted| !wanted.is_empty());
+        let tracer = tracer.map(|wanted| RunTracer::open(&wanted, plan, &mut built)).transpose()?;
         let clock = Clock::begin(plan, &mut built, options.live)?;
         let shown = view.then(|| ViewRecorder::new(plan, &mut built));
         Ok(Self {
@@ -124,12 +124,12 @@ impl<'a> Run<'a> {
             clock,
             end: Instant::ZERO + plan.duration,
             next: Instant::ZERO,
-            told: Instant::ZERO,
+            reported_until: Instant::ZERO,
             step: FIRST_STEP,
             dumps_at: dump_times(options.ss_at),
             dumps: Vec::new(),
             captures,
-            eyes,
+            tracer,
             shown,
             sampler: Sampler::new(plan),
             utilisation: Utilisation::new(seen),
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
             self.dumps_at.last().copied(),
             warmup_end,
             Some(self.now() + TELL_EVERY),
-            self.eyes.as_ref().map(RunTracer::next),
+            self.tracer.as_ref().map(RunTracer::next),
         ];
         stops.into_iter().flatten().fold(self.next, Instant::min)
     }
@@ -202,8 +202,8 @@ impl<'a> Run<'a> {
 
     /// Updates the trace, and dumps sockets if that is due.
     fn update_observers(&mut self, at: Instant) {
-        if let Some(eyes) = &mut self.eyes {
-            eyes.sample_queues(&self.built);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.sample_queues(&self.built);
         }
         if self.dumps_at.pop_if(|dump| *dump <= at).is_some() {
             self.dumps.extend(sockets::list_sockets(self.plan, &self.built));
@@ -216,17 +216,17 @@ impl<'a> Run<'a> {
         if let Some(shown) = &mut self.shown {
             shown.take(&self.built);
         }
-        if self.next.saturating_since(self.told) >= TELL_EVERY {
+        if self.next.saturating_since(self.reported_until) >= TELL_EVERY {
             self.report_progress(self.next);
         }
         workload::check_limits(self.plan, &self.built).map_err(Error::World)
     }
 
     fn report_progress(&mut self, until: Instant) {
-        let span = until.saturating_since(self.told);
+        let span = until.saturating_since(self.reported_until);
         let share = span.as_nanos() as f64 / self.plan.duration.as_nanos() as f64;
         self.options.progress.advanced(span.as_nanos(), share);
-        self.told = until;
+        self.reported_until = until;
     }
 
     /// The run is over: returns its results.
@@ -236,7 +236,8 @@ impl<'a> Run<'a> {
         }
         self.report_progress(self.end);
         let Self { plan, seen, name, options, built, .. } = self;
-        let mut explained = self.eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
+        let mut explained =
+            self.tracer.map_or(Ok(Vec::new()), |tracer| tracer.finish(plan, &built))?;
         measure::assert_conserved(plan, &built);
         let sampled = self.sampler.finish();
         let (flows, mut metrics) = measured(plan, &built, &sampled, &self.utilisation)?;

@@ -30,7 +30,7 @@ impl Reroute {
             plan: plan.clone(),
             ends: ends.to_vec(),
             addresses: addresses.to_vec(),
-            ways: plan.ways.clone(),
+            ways: plan.paths.clone(),
         })
     }
 
@@ -41,7 +41,7 @@ impl Reroute {
     pub fn run(&mut self, world: &mut World, down: &[bool]) -> Result<(), String> {
         let ways = ShortestPaths::without(&self.plan.nodes, &self.plan.links, down);
         for node in 0..self.plan.nodes.len() {
-            if self.plan.ways.shared(node).is_none() {
+            if self.plan.paths.shared(node).is_none() {
                 continue;
             }
             let id = NodeId(node as u32);

@@ -27,18 +27,18 @@ pub fn add(
     let hosts: Vec<usize> =
         (0..nodes.len()).filter(|&node| plan.nodes[node].role == Role::Host).collect();
     for (node, &id) in nodes.iter().enumerate() {
-        if plan.ways.is_stub(node) && !plan.nodes[node].has_own_routes() {
+        if plan.paths.is_stub(node) && !plan.nodes[node].has_own_routes() {
             continue;
         }
-        if plan.ways.shared(node).is_some() {
+        if plan.paths.shared(node).is_some() {
             topology.own_routes(id);
-            for route in shared(plan, &plan.ways, node, id, ends, addresses) {
+            for route in shared(plan, &plan.paths, node, id, ends, addresses) {
                 topology.route(id, route);
             }
             continue;
         }
         for &target in &hosts {
-            let links = plan.ways.links(node, target);
+            let links = plan.paths.links(node, target);
             if links.is_empty() {
                 continue;
             }

@@ -46,7 +46,7 @@ struct FlowState {
     at_warmup: u64,
     /// Bytes received until the end of the flow's early part.
     early: Option<u64>,
-    /// Segments sent again and expiries of the timer, when the socket was last seen.
+    /// Segments retransmitted and expiries of the timer, when the socket was last seen.
     last: Option<(u32, u32)>,
 }
 
@@ -269,7 +269,7 @@ impl RunSamples {
         last.map_or(0, |last| last + 1)
     }
 
-    /// Segments sent again by flow number `index`, and expiries of its timer, when its socket was last
+    /// Segments retransmitted by flow number `index`, and expiries of its timer, when its socket was last
     /// seen.
     pub fn last_losses(&self, index: usize) -> Option<(u32, u32)> {
         self.flows[index].last

@@ -180,7 +180,7 @@ fn a_stop_from_outside_ends_the_run() {
 
 /// However much happens between two samples: here a hundred thousand packets in a millisecond.
 #[test]
-fn a_stop_is_heard_between_samples() {
+fn a_stop_takes_effect_between_samples() {
     let text = r#"schema = 1
 name = "much"
 duration = "20s"
@@ -230,7 +230,7 @@ fn drops_of_shared_memory_are_drops_of_the_port() {
 
 /// A flow is explained with numbers that count from its first byte, as the rules of links do.
 #[test]
-fn what_is_told_of_a_flow_counts_from_its_first_byte() {
+fn explanations_count_from_the_first_byte_of_a_flow() {
     let text = "schema = 1\nname = \"t\"\nduration = \"2s\"\nnodes = { a = {}, b = {} }\n\
                 [links.wire]\nends = [\"a\", \"b\"]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
                 rules = [\"f off 100000 1 drop\"]\n\
@@ -432,7 +432,7 @@ fn all_finish(text: &str) -> bool {
 /// The near end of a failed link goes round it by itself; the far spine drops what comes back until
 /// all switches have heard of it.
 #[test]
-fn a_failed_link_is_gone_round_once_the_switches_have_heard() {
+fn a_failed_link_is_bypassed_once_routes_have_converged() {
     assert!(all_finish(FAILURE));
     assert!(!all_finish(&FAILURE.replace("converge = \"${converge}\"\n", "")));
 }

@@ -10,7 +10,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_series_comes_back_from_parquet() {
+fn a_series_survives_parquet() {
     let store = Store::create(&scratch("series")).unwrap();
     let series = Series {
         name: "flow-a".into(),
@@ -69,7 +69,7 @@ fn a_file_that_is_there_is_replaced_whole() {
 }
 
 #[test]
-fn equal_names_of_files_are_told_apart() {
+fn equal_file_names_are_distinguished() {
     let names = |texts: &[&str]| distinct_stems(texts.iter().copied());
     assert_eq!(names(&["a b", "a_b", "A_B"]), ["a_b.2", "a_b", "A_B.3"].map(String::from));
     assert_eq!(names(&["größer", "gräßer", "grün"]), ["gr__er", "gr__er.2", "gr_n"]);

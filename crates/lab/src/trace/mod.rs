@@ -6,7 +6,7 @@
 //! | [`perfetto`], [`tracks`] | the format of Perfetto's traces; what stands on which of its tracks |
 //! | [`qlog`] | the format that qvis reads |
 //! | [`explain`], [`shares`] | a connection's story line by line; what kept it from being faster |
-//! | [`eyes`] | a run under observation |
+//! | [`tracer`] | a run under observation |
 //! | [`capture`] | a capture that is replayed |
 //! | `bridge` | a running `ackwright shape` |
 //! | [`marks`] | who marked a packet |
@@ -19,12 +19,12 @@ pub mod bridge;
 pub mod capture;
 pub mod conns;
 pub mod explain;
-pub mod eyes;
 pub mod host;
 pub mod marks;
 pub mod perfetto;
 pub mod qlog;
 pub mod shares;
+pub mod tracer;
 pub mod tracks;
 
 use datapath::packet::Packet;

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_the_first_divergence() {
+    fn a_report_shows_the_first_divergence() {
         let divergence = Divergence {
             time: Some(12),
             index: Some(3),
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_differs_is_told_in_figures() {
+    fn a_differing_transfer_is_reported_with_figures() {
         let divergence = Divergence {
             time: None,
             index: Some(3),

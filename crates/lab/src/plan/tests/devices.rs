@@ -45,7 +45,7 @@ fn qdiscs_can_be_trees() {
 }
 
 #[test]
-fn a_name_of_a_port_comes_before_a_pattern_wherever_it_stands() {
+fn a_port_name_takes_precedence_over_a_pattern() {
     let of_port = |lines: &str| {
         let text = GOOD.replacen("\"r.wire\" = \"pfifo limit 1000\"", lines, 1);
         let good = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));

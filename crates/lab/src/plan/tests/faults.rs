@@ -161,7 +161,7 @@ fn the_new_words_are_checked() {
 
 /// What would fill the memory of the machine is refused by arithmetic, before it is built.
 #[test]
-fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
+fn experiments_that_are_too_large_are_refused_with_a_remedy() {
     let star = |nodes: &str, links: &str, flows: &str, more: &str| {
         format!(
             "schema = 1\nname = \"large\"\n{more}\n[nodes]\nhub = {{ role = \"router\" }}\n{nodes}\n\

@@ -114,7 +114,7 @@ fn a_flow_stays_within_one_family_of_addresses() {
 
 /// Questions and answers over wires that take no time would go on for ever within one moment.
 #[test]
-fn a_way_on_which_no_time_passes_is_refused() {
+fn a_path_without_any_delay_is_refused() {
     let text = |app: &str, link: &str| {
         format!(
             "schema = 1\nname = \"instant\"\nnodes = {{ a = {{}}, b = {{}} }}\n\

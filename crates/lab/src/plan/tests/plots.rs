@@ -41,7 +41,7 @@ fn plots_are_chosen_in_the_file() {
 }
 
 #[test]
-fn odd_plots_are_told_at_their_place() {
+fn wrong_plots_are_reported_with_their_position() {
     for (words, what) in [
         ("name = \"x\"", "\"what\" is missing"),
         ("what = \"cwdn\"", ":12:8: \"cwdn\" cannot be plotted; did you mean \"cwnd\"?"),

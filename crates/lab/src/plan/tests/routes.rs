@@ -26,7 +26,7 @@ fn a_loop_needs_routes() {
 
     let routed = format!("{LOOP}[routes.r1]\nb = \"l2\"\n[routes.r2]\na = \"l2\"\n");
     let plan = Experiment::parse("l.toml", &routed, &[]).unwrap().base;
-    assert_eq!(plan.ways.links(2, 1), [1]);
+    assert_eq!(plan.paths.links(2, 1), [1]);
 
     let circle = format!(
         "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
@@ -81,7 +81,7 @@ address = "10.0.0.14"
 fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
     let plan = Experiment::parse("w.toml", MULTIPATH, &[]).unwrap_or_else(|f| panic!("{f}")).base;
     assert_eq!(plan.nodes[3].mp_algo, datapath::fib::Algorithm::L4);
-    assert_eq!(plan.ways.links(3, 0), [1, 2]);
+    assert_eq!(plan.paths.links(3, 0), [1, 2]);
     assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
     let route = "route replace 10.0.0.12/30 dev way1".to_owned();
     assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), route));
@@ -89,7 +89,10 @@ fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
     assert_eq!(plan.nodes[3].ip, sysctls.map(|line| format!("sysctl net.{line}")));
     let events = [(Duration::from_secs(4), false), (Duration::from_secs(5), true)];
     assert_eq!(plan.links[1].events, events);
-    assert_eq!((plan.flows[0].also.as_slice(), plan.flows[0].address.is_some()), (&[0][..], true));
+    assert_eq!(
+        (plan.flows[0].anycast_hosts.as_slice(), plan.flows[0].address.is_some()),
+        (&[0][..], true)
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn words_of_ip_are_checked_where_they_stand() {
 }
 
 #[test]
-fn every_way_of_a_shared_load_must_arrive() {
+fn every_path_of_a_shared_load_must_arrive() {
     let circle = MULTIPATH.replace("a = [\"way1\", \"way2\"]", "a = [\"way1\", \"b\"]");
     let faults = Experiment::parse("w.toml", &circle, &[]).expect_err("it leads to b");
     assert!(faults.to_string().contains("would loop"), "{faults}");
@@ -151,13 +154,13 @@ fn ways_of_a_star_lead_over_its_hub() {
                 [flows.f]\napp = \"bulk\"\nfrom = \"h-1\"\nto = \"h-2\"\n";
     let plan = Experiment::parse("x.toml", text, &[]).unwrap().base;
     let node = |name: &str| plan.nodes.iter().position(|node| node.name == name).unwrap();
-    let links = |from, to| plan.ways.links(node(from), node(to)).to_vec();
+    let links = |from, to| plan.paths.links(node(from), node(to)).to_vec();
     assert_eq!((links("h-1", "h-2"), links("hub", "h-3")), (vec![0], vec![2]));
     assert_eq!((links("h-2", "hub"), links("lone", "other")), (vec![1], vec![3]));
     for (from, to) in [("h-1", "h-1"), ("h-1", "lone"), ("lone", "hub"), ("hub", "other")] {
         assert_eq!(links(from, to), [0; 0], "{from} to {to}");
     }
-    assert!(plan.ways.is_stub(node("h-1")) && !plan.ways.is_stub(node("hub")));
+    assert!(plan.paths.is_stub(node("h-1")) && !plan.paths.is_stub(node("hub")));
 }
 
 /// Hosts by a count before a router that is told a line.
@@ -207,7 +210,7 @@ fn told(text: &str) -> Vec<String> {
 
 /// A node is told its lines where it is, whatever count stands before it.
 #[test]
-fn words_of_ip_are_checked_on_the_node_that_is_told_them() {
+fn ip_commands_are_checked_on_the_node_they_are_for() {
     if let Err(faults) = Experiment::parse("i.toml", COUNTED, &[]) {
         panic!("{faults}");
     }

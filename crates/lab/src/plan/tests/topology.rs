@@ -22,7 +22,7 @@ fn node(plan: &Plan, name: &str) -> usize {
 
 /// The names of the links from one node towards another.
 fn ways(plan: &Plan, from: &str, to: &str) -> Vec<String> {
-    let links = plan.ways.links(node(plan, from), node(plan, to));
+    let links = plan.paths.links(node(plan, from), node(plan, to));
     links.iter().map(|link| plan.links[*link].name.clone()).collect()
 }
 
@@ -64,7 +64,7 @@ fn paths(plan: &Plan, from: usize, to: usize) -> (usize, usize) {
     if from == to {
         return (1, 0);
     }
-    let behind = plan.ways.links(from, to).iter().map(|link| {
+    let behind = plan.paths.links(from, to).iter().map(|link| {
         let [a, b] = plan.links[*link].ends;
         paths(plan, if a == from { b } else { a }, to)
     });
@@ -76,7 +76,7 @@ fn cost(plan: &Plan, from: usize, to: usize) -> u64 {
     if from == to {
         return 0;
     }
-    let behind = plan.ways.links(from, to).iter().map(|link| {
+    let behind = plan.paths.links(from, to).iter().map(|link| {
         let [a, b] = plan.links[*link].ends;
         plan.links[*link].cost + cost(plan, if a == from { b } else { a }, to)
     });
@@ -147,11 +147,11 @@ fn nodes_and_links_are_addressed_by_name() {
 
 /// Tables grow with the switches that have hosts, and not with the hosts.
 #[test]
-fn a_switch_has_one_route_to_all_hosts_of_another() {
+fn a_switch_has_one_route_to_all_hosts_behind_another() {
     let plan = plan_of("kind = \"fat-tree\"\nk = 8", "host-1-1-1", "host-8-4-4");
-    assert_eq!(plan.ways.classes().len(), 32);
+    assert_eq!(plan.paths.classes().len(), 32);
     let edge = node(&plan, "edge-1-1");
-    assert_eq!(plan.ways.shared(edge).unwrap().count(), 31);
+    assert_eq!(plan.paths.shared(edge).unwrap().count(), 31);
     let fabric = plan.fabric.as_ref().unwrap();
     assert_eq!(fabric.blocks.len(), 32);
     assert_eq!(fabric.blocks[&edge].to_string(), "10.64.0.0/29");
@@ -162,7 +162,7 @@ fn a_switch_has_one_route_to_all_hosts_of_another() {
 }
 
 #[test]
-fn what_cannot_be_is_told_at_its_place() {
+fn impossible_values_are_reported_with_their_position() {
     let table = [
         ("hosts = 2", "\"kind\" is missing", (4, 1)),
         ("kind = \"fat-treee\"\nk = 4", "not a valid kind; did you mean \"fat-tree\"?", (7, 8)),

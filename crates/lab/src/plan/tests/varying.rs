@@ -119,7 +119,7 @@ fn packets_that_come_later_have_a_share_and_a_time() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_place() {
+fn faults_are_reported_with_their_position() {
     let write = |name: &str, text: &str| fs::write(folder().join(name), text).expect("a file");
     write("bad.csv", "at,rate\n1,2mbit\n2,fast\n");
     write("back.csv", "at,rate\n2,2mbit\n1,1mbit\n");

@@ -57,7 +57,7 @@ fn a_closed_incast_is_read() {
 }
 
 #[test]
-fn what_is_wrong_with_a_workload_is_told_at_its_place() {
+fn faults_of_workloads_are_reported_with_their_position() {
     let size = "size = \"web-search\"\n";
     let asking = "matrix = \"incast 2\"\narrivals = \"closed\"\n";
     let table = [
@@ -163,7 +163,7 @@ fn flows_that_begin_too_fast_are_found_before_a_run() {
 
 /// In an incast those that ask do not send: with one client the others send all.
 #[test]
-fn who_asks_in_an_incast_does_not_send() {
+fn clients_of_an_incast_do_not_send() {
     let words = "size = \"fixed 150\"\nload = 1\nmatrix = \"incast 1\"\n\
                  hosts = [\"host-1\", \"host-2\"]\nclients = \"host-1\"";
     let found = on_a_star(words);

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn faults_are_reported_with_position() {
         let table = [
             ("<graphml><graph>", "1:1"),
             ("<graphml></graphml>", "1:1: there is no <graph>"),

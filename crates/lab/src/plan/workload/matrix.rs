@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sends_to_itself_and_shares_are_met() {
+    fn no_host_sends_to_itself_and_shares_are_met() {
         let step = |sums: [f64; 8]| sums.to_vec();
         let weights = Matrix::Weights(
             (0..8)

@@ -43,7 +43,7 @@ pub struct WorkloadPlan {
     /// No flow begins at or after.
     pub stop: Duration,
     /// Settings of its connections, as of a flow.
-    pub like: FlowPlan,
+    pub template: FlowPlan,
 }
 
 /// When flows begin.
@@ -178,7 +178,7 @@ fn read_one(
         arrivals,
         start,
         stop,
-        like,
+        template: like,
     };
     check_count(&plan, node, faults)?;
     Some(plan)
@@ -192,7 +192,7 @@ fn like(name: &str, congestion_control: Option<Algorithm>, table: &mut Reader<'_
         app: App::Bulk,
         from: 0,
         to: 0,
-        also: Vec::new(),
+        anycast_hosts: Vec::new(),
         address: None,
         start: Duration::ZERO,
         spread: Duration::ZERO,

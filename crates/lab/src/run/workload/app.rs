@@ -40,7 +40,7 @@ pub struct SentFlow {
     pub port: u16,
     /// Its socket, while it is open.
     pub socket: Option<SocketId>,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u32,
     /// Expiries of the retransmission timer.
     pub rtos: u32,

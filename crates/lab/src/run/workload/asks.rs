@@ -451,7 +451,7 @@ impl Server {
     }
 }
 
-/// Segments that a connection has sent again, and expiries of its retransmission timer.
+/// Segments that a connection has retransmitted, and expiries of its retransmission timer.
 fn losses(cx: &AppCx<'_>, socket: SocketId) -> (u32, u32) {
     let info = cx.host.tcp_info(cx.now, socket);
     info.map_or((0, 0), |info| (info.total_retrans, u32::from(info.total_rto)))

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_from_several_at_once() {
+    fn an_incast_request_is_answered_by_several_servers_at_once() {
         let plan = plan("size = \"fixed 100kb\"\nload = 0.2\nmatrix = \"incast 7\"");
         let jobs = all(&plan);
         let first = jobs[0].iter().chain(&jobs[1]).map(|job| (job.at, job.to)).min().unwrap();

@@ -71,7 +71,7 @@ impl Path {
         let mut path = Self { mtu: u64::MAX, ip: 20, ..Self::default() };
         let mut node = from;
         while node != to && path.rates.len() <= plan.nodes.len() {
-            let Some(link) = plan.ways.links(node, to).first().map(|link| &plan.links[*link])
+            let Some(link) = plan.paths.links(node, to).first().map(|link| &plan.links[*link])
             else {
                 break;
             };

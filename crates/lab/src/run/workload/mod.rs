@@ -121,7 +121,7 @@ impl WorkloadBuilder<'_> {
     /// How the connections of a host are configured that send with `tos`.
     fn config(&self, host: usize, tos: u8) -> Result<TcpConfig, String> {
         let node = &self.plan.nodes[self.workload.hosts[host]];
-        config::tcp(node, &self.workload.like, self.listeners[host].ip(), tos)
+        config::tcp(node, &self.workload.template, self.listeners[host].ip(), tos)
     }
 
     /// On each host a program that sends and one that receives.
@@ -134,7 +134,7 @@ impl WorkloadBuilder<'_> {
             let notes = Notes::default();
             let sink = Sink {
                 local: self.listeners[host],
-                config: self.config(host, workload.like.reply_tos)?,
+                config: self.config(host, workload.template.reply_tos)?,
                 notes: Arc::clone(&notes),
                 open: BTreeMap::new(),
                 listener: None,
@@ -160,7 +160,7 @@ impl WorkloadBuilder<'_> {
                 source,
                 addresses: Arc::clone(&self.listeners),
                 local: self.listeners[host].ip(),
-                config: self.config(host, workload.like.tos)?,
+                config: self.config(host, workload.template.tos)?,
                 full: Arc::clone(&self.full),
                 notes: Arc::clone(&notes),
                 writing: BTreeMap::new(),
@@ -194,7 +194,7 @@ impl WorkloadBuilder<'_> {
             let server = asks::Server {
                 host,
                 local: self.listeners[host],
-                config: self.config(host, workload.like.tos)?,
+                config: self.config(host, workload.template.tos)?,
                 request_bytes: asking.bytes,
                 clients: Arc::clone(&known),
                 dialogues: BTreeMap::new(),
@@ -218,7 +218,7 @@ impl WorkloadBuilder<'_> {
                 places: (0..asking.concurrency as usize).filter_map(place).collect(),
                 local: self.listeners[host].ip(),
                 addresses: Arc::clone(&self.listeners),
-                config: self.config(host, workload.like.reply_tos)?,
+                config: self.config(host, workload.template.reply_tos)?,
                 request_bytes: asking.bytes,
                 think: asking.think,
                 stop: Instant::ZERO + workload.stop,
@@ -391,7 +391,7 @@ fn status(whole: bool, failed: bool) -> FlowStatus {
     }
 }
 
-/// Segments sent again and timers expired during each part, by its server: what came until the next request.
+/// Segments retransmitted and timers expired during each part, by its server: what came until the next request.
 fn losses(
     workload: &WorkloadPlan,
     answers: &[ServerNotes],

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_waits_for_one_failed_call_of_a_command_at_most() {
+    fn a_departure_waits_for_at_most_one_failed_call_of_a_command() {
         let old = json!({});
         assert!(late(&old, 50_700, 51_002) && late(&old, 91_100, 92_003), "a command, a dump");
         assert!(!late(&old, 50_001, 51_002), "longer than a call");

@@ -414,7 +414,7 @@ fn addresses(plan: &Plan, built: &BuiltWorld) -> HashSet<(u32, IpAddr)> {
         }
     }
     for flow in &plan.flows {
-        let nodes = flow.also.iter().chain([&flow.to]);
+        let nodes = flow.anycast_hosts.iter().chain([&flow.to]);
         all.extend(nodes.filter_map(|node| Some((*node as u32, flow.address?))));
     }
     all
