@@ -168,7 +168,7 @@ fn senders_hear_of_hosts_that_do_not_answer() {
 }
 
 #[test]
-fn frames_for_others_and_from_vlans_are_left_alone() {
+fn frames_for_others_and_from_vlans_are_ignored() {
     let mut world = world();
     assert_eq!(world.ping("10.2.0.2", 1, 10), 1);
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 1, 0, 8, 0];

@@ -240,7 +240,7 @@ proptest! {
 /// Zero has two representations in a one's complement sum. Every value of the checksum of every
 /// protocol is met here, and with it the two, and both with the wrong one in their place.
 #[test]
-fn every_checksum_is_told_right_from_wrong() {
+fn right_and_wrong_checksums_are_distinguished() {
     for v6 in [false, true] {
         for (at, layer4) in [
             (16, Layer4::Tcp { seq: 1, ack: None, window: 1, flags: [false; 5], options: vec![] }),

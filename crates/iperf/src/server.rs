@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_died_keeps_nobody_waiting() {
+    fn a_dead_client_does_not_block_others() {
         let timed = json!({ "parallel": 1, "len": 1_000, "time": 10, "omit": 2 });
         goes_on(&timed, true, &[(1, 0, true), (51, 0, true), (52, 0, false)]);
         goes_on(&timed, false, &[(12, 5, true), (51, 9, true), (52, 10, false)]);

@@ -30,7 +30,7 @@ fn device(ip: &mut Ip, question: &str) -> String {
 
 /// 1. A kernel would have deleted both.
 #[test]
-fn what_an_interface_took_out_of_service_comes_back_with_it() {
+fn hops_return_to_service_with_their_interface() {
     let mut ip = router();
     run(&mut ip, "nexthop add id 1 via 10.0.1.2 dev a1");
     run(&mut ip, "route add 198.18.0.0/15 via 10.0.1.2");
@@ -93,7 +93,7 @@ fn what_a_route_does_not_keep() {
 
 /// 7. `ip -d` of a kernel would show `proto static`.
 #[test]
-fn who_made_objects_and_rules_is_forgotten() {
+fn the_protocol_of_objects_and_rules_is_not_kept() {
     let mut ip = router();
     run(&mut ip, "nexthop add id 1 via 10.0.1.2 dev a1 proto static");
     assert!(!run(&mut ip, "-d nexthop show id 1").contains("static"));

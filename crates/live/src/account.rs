@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_told_to_the_next_power_of_two() {
+    fn lateness_is_rounded_up_to_a_power_of_two() {
         let mut lateness = Lateness::default();
         for nanos in [900, 1_000, 1_100, 3_000_000] {
             lateness.add(Instant::from_nanos(5), Instant::from_nanos(5 + nanos));

@@ -300,7 +300,7 @@ mod tests {
 
     /// Of a router there is more.
     #[test]
-    fn what_is_no_command_between_two_devices_is_told() {
+    fn commands_that_do_not_apply_between_two_devices_are_reported() {
         let names = ["a".to_owned(), "b".to_owned()];
         let names = Names { names, device: Device::default(), seed: 1 };
         let port = || datapath::host::PortConfig::default();

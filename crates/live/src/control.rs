@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_a_program_that_is_stopped_is_told() {
+    fn a_request_to_a_suspended_program_times_out_with_an_explanation() {
         let (path, _control, _epoll) = listening("stopped");
         let stream = UnixStream::connect(&path).unwrap();
         let unanswered = request_within(Duration::from_millis(50), stream, "show").unwrap_err();

@@ -185,7 +185,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_whole_packets() {
+fn a_full_disk_is_reported_and_leaves_whole_packets() {
     let mut disk = Full(Vec::new(), 1000);
     let mut writer = Writer::new(&mut disk).expect("fits");
     let tap = writer.add_interface(&interface("a", LinkType::ETHERNET)).expect("fits");

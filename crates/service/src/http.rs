@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_keep_nobody_waiting() {
+    fn silent_clients_do_not_block_others() {
         let name = format!("ackwright-http-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let listener =

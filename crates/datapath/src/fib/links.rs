@@ -135,8 +135,8 @@ impl Fib {
 
     /// Sets whether a gateway is reachable (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
     pub fn set_neighbour(&mut self, hop: Hop, reachable: bool) {
-        let told = self.told.get_or_insert_default();
-        let mut known = core::mem::take(&mut told.unreachable).into_vec();
+        let facts = self.local_facts.get_or_insert_default();
+        let mut known = core::mem::take(&mut facts.unreachable).into_vec();
         match (known.binary_search(&hop), reachable) {
             (Ok(at), true) => {
                 known.remove(at);
@@ -144,7 +144,7 @@ impl Fib {
             (Err(at), false) => known.insert(at, hop),
             _ => {}
         }
-        told.unreachable = known.into();
+        facts.unreachable = known.into();
     }
 }
 

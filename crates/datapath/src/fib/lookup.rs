@@ -322,7 +322,7 @@ impl Fib {
         if key.src.is_ipv6() {
             return paths.by_hash(hash);
         }
-        let heed = self.settings.use_neigh && self.told.is_some();
+        let heed = self.settings.use_neigh && self.local_facts.is_some();
         let good = |path: &Path| !heed || self.is_reachable(path);
         if key.iif.is_none() && self.may_be_of_one_hop(key.src) {
             let wanted = |path: &Path| good(path) && self.saddr(path.hop) == Some(key.src);
@@ -358,8 +358,8 @@ impl Fib {
     }
 
     fn is_reachable(&self, path: &Path) -> bool {
-        let told = self.told.as_ref();
-        told.is_none_or(|told| told.unreachable.binary_search(&path.hop).is_err())
+        let facts = self.local_facts.as_ref();
+        facts.is_none_or(|facts| facts.unreachable.binary_search(&path.hop).is_err())
     }
 
     /// The source that a packet made here takes if it has none: the route's preferred one, or one of

@@ -75,7 +75,7 @@ pub struct Fib {
     /// By port; ports beyond the end are up.
     links: Box<[LinkState]>,
     /// State that few nodes have.
-    told: Option<Box<LocalFacts>>,
+    local_facts: Option<Box<LocalFacts>>,
 }
 
 /// State besides routes that few nodes have: most have one address, and no information about neighbours.
@@ -103,7 +103,7 @@ impl Fib {
             objects: Objects::default(),
             settings: Settings::default(),
             links: Box::default(),
-            told: None,
+            local_facts: None,
         }
     }
 

@@ -22,8 +22,8 @@ impl Fib {
     pub fn set_addresses(&mut self, own: impl Iterator<Item = Own> + Clone) {
         let v4 = own.filter(|own| own.addr.is_ipv4());
         let own: Vec<Own> = if v4.clone().nth(1).is_some() { v4.collect() } else { Vec::default() };
-        if !own.is_empty() || self.told.is_some() {
-            self.told.get_or_insert_default().own = own;
+        if !own.is_empty() || self.local_facts.is_some() {
+            self.local_facts.get_or_insert_default().own = own;
         }
     }
 
@@ -35,12 +35,12 @@ impl Fib {
         all: impl Iterator<Item = Own> + Clone,
     ) {
         let mut new = new.filter(|new| new.addr.is_ipv4()).peekable();
-        match &mut self.told {
+        match &mut self.local_facts {
             _ if new.peek().is_none() => {}
-            Some(told) if !told.own.is_empty() => {
+            Some(facts) if !facts.own.is_empty() => {
                 for new in new {
-                    let behind = told.own.partition_point(|own| rank(own.port) <= rank(new.port));
-                    told.own.insert(behind, new);
+                    let behind = facts.own.partition_point(|own| rank(own.port) <= rank(new.port));
+                    facts.own.insert(behind, new);
                 }
             }
             _ => self.set_addresses(all),
@@ -49,12 +49,12 @@ impl Fib {
 
     /// Tells that an address has gone.
     pub fn remove_address(&mut self, gone: Own) {
-        let Some(told) = &mut self.told else { return };
-        let first = told.own.partition_point(|own| rank(own.port) < rank(gone.port));
-        let Some(at) = told.own[first..].iter().position(|own| *own == gone) else { return };
-        told.own.remove(first + at);
-        if told.own.len() == 1 {
-            told.own = Vec::new();
+        let Some(facts) = &mut self.local_facts else { return };
+        let first = facts.own.partition_point(|own| rank(own.port) < rank(gone.port));
+        let Some(at) = facts.own[first..].iter().position(|own| *own == gone) else { return };
+        facts.own.remove(first + at);
+        if facts.own.len() == 1 {
+            facts.own = Vec::new();
         }
     }
 
@@ -70,7 +70,7 @@ impl Fib {
     }
 
     fn own(&self) -> &[Own] {
-        self.told.as_ref().map_or(&[], |told| &told.own)
+        self.local_facts.as_ref().map_or(&[], |facts| &facts.own)
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     /// A node of many ports is told of each once: all its addresses are looked at for the first two alone, for ports
     /// without IPv4 addresses never.
     #[test]
-    fn what_is_told_one_by_one_is_what_is_told_at_once() {
+    fn addresses_added_one_by_one_equal_those_set_at_once() {
         let addr = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
         let lo = Own { port: u16::MAX, addr: IpAddr::V4(Ipv4Addr::LOCALHOST), len: 8 };
         let (mut fib, mut all, asked) = (Fib::new(), Vec::new(), core::cell::Cell::new(0));

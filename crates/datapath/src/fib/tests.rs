@@ -167,7 +167,7 @@ fn per_packet_alternates_and_l3_does_not() {
 }
 
 #[test]
-fn a_hop_without_carrier_serves_unless_told_to_ignore_it() {
+fn a_hop_without_carrier_is_used_unless_linkdown_routes_are_ignored() {
     let mut fib = Fib::new();
     fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
     let share = |fib: &Fib| {

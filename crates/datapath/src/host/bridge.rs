@@ -24,7 +24,7 @@ pub struct Bridge {
     /// Packets dropped on their way out of each port and not yet reported.
     dropped: [Vec<(Reason, Packet)>; 2],
     /// The port whose drop was reported last.
-    told: Port,
+    drop_port: Port,
     now: Instant,
     busy: bool,
 }
@@ -37,7 +37,7 @@ impl Bridge {
             turn: 0,
             spare: None,
             dropped: [Vec::new(), Vec::new()],
-            told: Port(0),
+            drop_port: Port(0),
             now: Instant::ZERO,
             busy: false,
         }
@@ -108,7 +108,7 @@ impl Bridge {
         for (index, dropped) in (0..).zip(&mut self.dropped) {
             if let Some((reason, packet)) = dropped.pop() {
                 self.busy = true;
-                self.told = Port(index);
+                self.drop_port = Port(index);
                 *place = packet;
                 return Poll::Drop(reason);
             }
@@ -120,7 +120,7 @@ impl Bridge {
 
     /// The output port of the drop that [`poll`](Self::poll) has reported last.
     pub fn dropped_at(&self) -> Port {
-        self.told
+        self.drop_port
     }
 
     /// Applies `change` to the qdisc by which `port` sends; its drops are reported by
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn past_an_empty_fifo_a_packet_goes_on_from_where_it_lies() {
+    fn a_packet_that_bypasses_an_empty_fifo_is_sent_in_place() {
         let mut bridge = bridge();
         let mut one = segment(1_000);
         assert_eq!(bridge.receive(at(1), WEST, &mut one), Rx::Forward(EAST));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_gone_gives_back_all_that_waited() {
+    fn a_removed_port_returns_all_queued_packets() {
         let mut bridge = bridge();
         shape(&mut bridge, at(1));
         for _ in 0..5 {

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 /// The host's ICMP state: who listens for echo replies, and how many errors may still be sent.
 #[derive(Debug, Default)]
-pub(super) struct Icmpd {
+pub(super) struct IcmpState {
     /// Ping sockets by echo identifier.
     pings: Vec<(u16, u32)>,
     next_ident: u16,
@@ -49,7 +49,7 @@ struct Report {
     rest: u32,
 }
 
-impl Icmpd {
+impl IcmpState {
     /// Whether one more error may be sent now.
     fn allow(&mut self, now: Instant, kind: (u8, u8), to: IpAddr) -> bool {
         if let Some(limiter) = &mut self.limiter {

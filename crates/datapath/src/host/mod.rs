@@ -151,7 +151,7 @@ pub struct Host {
     /// Sockets whose timers have fired together last, and when.
     fired: Option<Box<(Instant, Vec<u32>)>>,
     /// Made at first use.
-    icmp: Option<Box<icmp::Icmpd>>,
+    icmp: Option<Box<icmp::IcmpState>>,
 }
 
 impl Host {

@@ -19,7 +19,7 @@ pub(super) struct Outbox {
     /// Where queues and layers put what they drop.
     pub dropped: Vec<(Reason, Packet)>,
     /// How many of those `poll` has returned; 0 if there are none.
-    told: usize,
+    reported: usize,
     /// For the next super-packet that is cut.
     pub spare: SpareCutting,
     /// Outputs that few hosts have; made at first use.
@@ -157,12 +157,12 @@ impl Outbox {
 
     /// The oldest drop not yet returned; there is one as long as `dropped` is not empty.
     pub fn next_drop(&mut self) -> (Reason, Packet) {
-        let (reason, packet) = &mut self.dropped[self.told];
+        let (reason, packet) = &mut self.dropped[self.reported];
         let next = (*reason, packet.take());
-        self.told += 1;
-        if self.told == self.dropped.len() {
+        self.reported += 1;
+        if self.reported == self.dropped.len() {
             self.dropped.clear();
-            self.told = 0;
+            self.reported = 0;
         }
         next
     }

@@ -294,7 +294,7 @@ mod tests {
 
     /// Two addresses of one pair are both remembered, a third one takes the place of the older.
     #[test]
-    fn addresses_of_one_pair_get_along() {
+    fn two_addresses_of_one_pair_are_both_remembered() {
         let mut fib = Fib::new();
         fib.add(Route::on_link(Prefix::DEFAULT_V4, 3)).expect("a new route");
         let mut cache = RouteCache::default();

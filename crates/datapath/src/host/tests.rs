@@ -120,7 +120,7 @@ fn what_a_host_with_a_connection_has_wastes_no_memory() {
 }
 
 #[test]
-fn a_router_takes_one_hop_off_and_sends_only_with_credit() {
+fn a_router_decrements_the_ttl_and_sends_only_with_credit() {
     let mut host = router();
     receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     assert!(outputs(&mut host, ms(0)).is_empty(), "no credit, no packet");
@@ -320,7 +320,7 @@ fn super_packet() -> Packet {
 
 /// `ip_forward`: whatever the sender's was.
 #[test]
-fn a_router_gives_the_priority_of_the_tos() {
+fn a_router_sets_the_priority_from_the_tos() {
     let mut host = router();
     host.grant(ms(0), Port(1), 9);
     for (tos, priority) in [(0, 0), (3, 0), (0x08, 2), (0x10, 6), (0x1b, 4), (0xb8, 4), (0xe0, 0)] {
@@ -338,7 +338,7 @@ fn a_router_gives_the_priority_of_the_tos() {
 
 /// `tcp_v4_send_reset`, `ip_send_unicast_reply`.
 #[test]
-fn a_reset_for_nobody_has_the_dscp_of_what_it_answers() {
+fn a_reset_without_a_socket_has_the_dscp_of_the_segment_it_answers() {
     let mut host = router();
     host.grant(ms(0), Port(0), 1);
     let header = tcp_header(TcpFlags::SYN);
@@ -352,7 +352,7 @@ fn a_reset_for_nobody_has_the_dscp_of_what_it_answers() {
 }
 
 #[test]
-fn a_packet_to_itself_comes_straight_back() {
+fn a_packet_of_a_host_to_itself_loops_back() {
     let mut host = router();
     let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
     let body = Body::of_len(10);

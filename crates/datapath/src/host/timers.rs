@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_earliest_deadline_of_an_id_comes_up() {
+    fn only_the_earliest_deadline_of_an_id_fires() {
         let mut timers = LazyTimers::default();
         timers.arm(3, at(50));
         timers.arm(3, at(70));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_arms_again_comes_up_again() {
+    fn an_owner_that_rearms_its_timer_fires_again() {
         let mut timers = LazyTimers::default();
         timers.arm(0, at(5));
         assert_eq!(timers.pop_due(at(5)), Some(0));

@@ -94,7 +94,7 @@ fn run(table: &mut Neighbours, until: Instant) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn a_packet_waits_for_the_answer_and_goes_then() {
+fn a_packet_waits_for_address_resolution() {
     let mut table = table();
     assert_eq!(send(&mut table, at(0)), None);
     assert_eq!(send(&mut table, at(1)), None);
@@ -106,7 +106,7 @@ fn a_packet_waits_for_the_answer_and_goes_then() {
 }
 
 #[test]
-fn who_does_not_answer_three_times_is_unreachable() {
+fn a_neighbour_silent_three_times_is_unreachable() {
     let mut table = table();
     assert_eq!(send(&mut table, at(0)), None);
     assert_eq!(told(&mut table).len(), 1);
@@ -156,7 +156,7 @@ fn an_answer_to_a_probe_makes_it_reachable_again() {
 }
 
 #[test]
-fn questions_for_our_address_are_answered_and_teach_who_asks() {
+fn requests_for_our_address_are_answered_and_teach_the_senders_address() {
     let mut table = table();
     let asks = arp(ArpOperation::REQUEST, THEIRS, BROADCAST, (THEM, US));
     assert!(table.arp_arrives(at(0), 0, &asks));

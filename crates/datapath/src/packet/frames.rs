@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_free_when_nobody_holds_it() {
+    fn a_frame_is_free_once_nothing_refers_to_it() {
         let mut pool = Frames::new(100, 2);
         let first = pool.copy(b"first").expect("there is one");
         let second = pool.copy(b"second").expect("there is another");

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_by_hop_header_stands_in_each_fragment() {
+    fn every_fragment_has_the_hop_by_hop_header() {
         let plain = packet(ipv6(protocol::UDP), UDP, 300);
         let mut frame = bytes(&plain, &payload(300));
         frame[14 + 6] = protocol::HOP_BY_HOP;

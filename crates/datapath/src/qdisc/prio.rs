@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_bands_drop_what_waited_in_the_others() {
+    fn removed_bands_drop_their_packets() {
         let mut prio = prio();
         let mut dropped = Vec::new();
         let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };

@@ -110,7 +110,7 @@ impl Sockets {
 }
 
 fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
-    let told = if stream.told.is_empty() { 0 } else { number::EPOLLERR };
+    let told = if stream.error_queue.is_empty() { 0 } else { number::EPOLLERR };
     match stream.phase {
         Phase::Fresh => {
             let failed = if stream.leftover.is_some() { number::EPOLLERR } else { 0 };

@@ -43,7 +43,7 @@ pub(super) struct Stream {
     /// What the next call is told of a connection that was given up.
     pub leftover: Option<Errno>,
     /// What the error queue held of connections that were given up (`sk_error_queue`).
-    pub told: VecDeque<ErrorQueueEntry>,
+    pub error_queue: VecDeque<ErrorQueueEntry>,
     /// What `TCP_INFO` tells of connections that were given up.
     pub remains: Option<Box<AfterDisconnect>>,
     /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
@@ -113,7 +113,7 @@ impl Stream {
             let left =
                 host.with_tcp(now, id, |tcp, _| (tcp.take_notices(), tcp.info_of_remains(now)));
             if let Ok((told, (info, window))) = left {
-                self.told.extend(told);
+                self.error_queue.extend(told);
                 self.remains = Some(Box::new(AfterDisconnect { info, window }));
             }
         }
@@ -228,7 +228,7 @@ impl Sockets {
             connected: false,
             disconnecting: false,
             leftover: None,
-            told: VecDeque::new(),
+            error_queue: VecDeque::new(),
             remains: None,
             disconnects: 0,
             fixed: Fixed::default(),
@@ -269,7 +269,7 @@ impl Sockets {
             connected: true,
             disconnecting: false,
             leftover: None,
-            told: VecDeque::new(),
+            error_queue: VecDeque::new(),
             remains: None,
             disconnects: 0,
             ..stream.clone()

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codepoints_are_told_as_in_tables_2_and_3() {
+    fn codepoints_are_encoded_as_in_tables_2_and_3() {
         for (ecn, told) in
             [(Ecn::NotEct, 0b010), (Ecn::Ect1, 0b011), (Ecn::Ect0, 0b100), (Ecn::Ce, 0b110)]
         {

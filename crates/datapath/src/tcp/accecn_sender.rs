@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_a_long_ack_is_taken_for_lost_ones() {
+    fn without_options_a_long_ack_is_taken_for_several_lost_acks() {
         // Packets, ACE, marks: what a 7.3 kernel counts.
         for (packets, ace, count) in
             [(8, 0, 8), (9, 0, 8), (16, 0, 16), (30, 0, 24), (16, 1, 9), (16, 7, 15)]

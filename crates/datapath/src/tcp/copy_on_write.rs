@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_writes_leaves_the_others_alone() {
+    fn a_write_does_not_change_other_owners() {
         let first = CopyOnWrite::new(vec![1]);
         let mut second = first.clone();
         assert!(core::ptr::eq(&raw const *first, &raw const *second));

@@ -196,7 +196,7 @@ impl Connection {
             if !icmp.ipv6 || self.config.socket.recverr {
                 let (local, remote) = (self.local(), self.remote());
                 let told = ConnectError { error, icmp, local, remote };
-                self.rare().told.push_back(ErrorQueueEntry::Icmp(told));
+                self.rare().error_queue.push_back(ErrorQueueEntry::Icmp(told));
             }
             self.fail(error, cx);
         } else if self.config.recverr(self.local.ip.is_ipv6()) {

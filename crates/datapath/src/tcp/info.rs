@@ -183,7 +183,7 @@ pub struct BriefInfo {
     pub snd_ssthresh: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub total_retrans: u32,
     /// Expiries of the retransmission timer.
     pub total_rto: u16,

@@ -138,7 +138,7 @@ mod tests {
 
     /// `tcpm_check_stamp()`: Fast Open's is kept.
     #[test]
-    fn what_nobody_has_renewed_for_an_hour_is_forgotten() {
+    fn metrics_not_renewed_for_an_hour_are_forgotten() {
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
         let try_experimental = TryExperimental::Yes;
         let known = Metrics {

@@ -27,7 +27,7 @@ pub(super) struct Rare {
     /// Writes whose memory is shared.
     pub zerocopy: ZeroCopy,
     /// What waits for the application (`sk_error_queue`).
-    pub told: VecDeque<ErrorQueueEntry>,
+    pub error_queue: VecDeque<ErrorQueueEntry>,
     /// Headers of the SYN (`TCP_SAVE_SYN`).
     pub saved_syn: Vec<u8>,
     /// A writer waits for the handshake: its data will carry the ACK (`sk_write_pending`).
@@ -146,7 +146,11 @@ impl Connection {
             let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
             for (flag, kind) in [(TX_SCHED, StampKind::Scheduled), (TX_SOFTWARE, StampKind::Sent)] {
                 if one.flags & flag != 0 {
-                    rare.told.push_back(ErrorQueueEntry::Stamp(Stamp { kind, at: cx.now, key }));
+                    rare.error_queue.push_back(ErrorQueueEntry::Stamp(Stamp {
+                        kind,
+                        at: cx.now,
+                        key,
+                    }));
                     cx.ready |= crate::node::SocketReady::ERROR;
                 }
             }
@@ -166,7 +170,7 @@ impl Connection {
             if one.flags & TX_ACK != 0 {
                 let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
                 let stamp = Stamp { kind: StampKind::Acked, at: cx.now, key };
-                rare.told.push_back(ErrorQueueEntry::Stamp(stamp));
+                rare.error_queue.push_back(ErrorQueueEntry::Stamp(stamp));
                 cx.ready |= crate::node::SocketReady::ERROR;
             }
         }
@@ -174,17 +178,17 @@ impl Connection {
 
     /// Takes the next entry of the error queue (`MSG_ERRQUEUE`).
     pub fn take_notice(&mut self) -> Option<ErrorQueueEntry> {
-        self.rare.as_mut()?.told.pop_front()
+        self.rare.as_mut()?.error_queue.pop_front()
     }
 
     /// All that the application was not told, which outlives the connection (`sk_error_queue`).
     pub fn take_notices(&mut self) -> VecDeque<ErrorQueueEntry> {
-        self.rare.as_mut().map(|rare| core::mem::take(&mut rare.told)).unwrap_or_default()
+        self.rare.as_mut().map(|rare| core::mem::take(&mut rare.error_queue)).unwrap_or_default()
     }
 
     /// Something waits in the error queue (`POLLERR`).
     pub fn has_notice(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| !rare.told.is_empty())
+        self.rare.as_ref().is_some_and(|rare| !rare.error_queue.is_empty())
     }
 
     /// Whether time stamps are wanted.

@@ -187,7 +187,7 @@ mod tests {
 
     /// `rs->delivered` stays where the interval is none (`tcp_rate_gen`).
     #[test]
-    fn what_arrives_sooner_than_a_round_trip_is_delivered_all_the_same() {
+    fn delivered_counts_even_if_the_interval_is_too_short() {
         for (now_us, reneging, delivered, is_too_short) in
             [(150, false, None, true), (1_200, false, Some(1), false), (150, true, None, false)]
         {

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linearised_record_has_room_for_one_more() {
+    fn a_linearised_record_has_room_for_another_segment() {
         // As observed: two full segments for 4,352 bytes beyond a hole.
         let single = |seq: u32| lying_in(Memory::Linearised, seq, seq + 1_448);
         let mut queue = OutOfOrder::default();

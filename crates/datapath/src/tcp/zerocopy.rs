@@ -218,11 +218,11 @@ impl Connection {
         let all = self.queue.rtx_len() == 0 && self.queue.unsent_is_empty();
         let Some(rare) = &mut self.rare else { return };
         let zerocopy = &mut rare.zerocopy;
-        let told_before = rare.told.len();
+        let told_before = rare.error_queue.len();
         if all && !zerocopy.writing {
             // What was not sent is thrown away first (`tcp_write_queue_purge`).
             let unsent = zerocopy.held.iter().filter(|held| !sent.after(held.begin));
-            unsent.for_each(|held| notify(&mut rare.told, held.notified(sent)));
+            unsent.for_each(|held| notify(&mut rare.error_queue, held.notified(sent)));
             zerocopy.held.retain(|held| sent.after(held.begin));
         }
         while let Some(first) = zerocopy.held.front().copied() {
@@ -234,10 +234,10 @@ impl Connection {
                 break;
             }
             zerocopy.held.pop_front();
-            notify(&mut rare.told, first.notified(sent));
+            notify(&mut rare.error_queue, first.notified(sent));
             cx.ready |= SocketReady::ERROR;
         }
-        if rare.told.len() > told_before {
+        if rare.error_queue.len() > told_before {
             cx.ready |= SocketReady::ERROR;
         }
     }

@@ -181,7 +181,7 @@ route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 3
     }
 
     #[test]
-    fn a_replacement_stands_where_the_replaced_line_stood() {
+    fn a_replacement_keeps_the_place_of_the_replaced_line() {
         let replaced = after(&["route replace default via 10.0.2.2"]);
         let expected = FILE.replace(
             "route add default via 10.0.1.2   # for now",

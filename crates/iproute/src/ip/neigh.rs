@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_with_its_place() {
+    fn faulty_commands_are_reported_with_their_position() {
         for (family, wrong, column, says) in [
             (None, "shwo", 0, "unknown"),
             (None, "show dev c", 9, "c"),

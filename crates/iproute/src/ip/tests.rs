@@ -413,7 +413,7 @@ fn an_address_that_is_not_there_cannot_be_deleted() {
 
 /// `__inet_del_ifa` with `promote_secondaries` 0.
 #[test]
-fn the_first_address_of_a_network_takes_the_others_along() {
+fn deleting_a_primary_address_deletes_its_secondaries() {
     let mut ip = router();
     ip.run("address add 10.0.1.7/24 dev a1").unwrap();
     ip.run("address add 10.0.1.7/25 dev a1").unwrap();

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_what_is_not_said_and_what_is_inside() {
+    fn a_change_keeps_options_not_given_and_queued_packets() {
         let mut root = after(&PRIO);
         assert!(apply(&mut root, "qdisc replace dev v0 handle 20: pfifo").is_ok());
         assert!(apply(&mut root, "qdisc change dev v0 handle 1: prio bands 4").is_ok());

@@ -209,7 +209,7 @@ mod tests {
 
     /// What has been prepared may be on its way to the kernel: nothing is joined to it, nor past it.
     #[test]
-    fn nothing_is_joined_to_what_is_prepared() {
+    fn nothing_is_merged_into_a_prepared_frame() {
         let mut outbox = Outbox::default();
         outbox.join_up_to(65_535);
         let whole = super_packet(2 * 1_448);

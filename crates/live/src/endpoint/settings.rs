@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_cannot_be_are_told() {
+    fn impossible_addresses_are_reported() {
         let faulty = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);

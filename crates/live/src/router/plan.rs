@@ -185,7 +185,7 @@ tc qdisc add dev b root cake bandwidth 10mbit
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn faults_are_reported_with_position() {
         for (line, column) in [
             ("route add default via 10.0.2.2 devv b", 31),
             ("tc qdisc add dev c root pfifo", 0),

@@ -177,7 +177,7 @@ fn an_address_belongs_to_one_socket() {
 /// Of a datagram that nobody took a call that receives tells, as one that waits in the kernel does. tokio's own sleeps on:
 /// it looks for `EPOLLIN` alone.
 #[test]
-fn who_receives_hears_that_nobody_is_there() {
+fn a_receiving_call_reports_that_a_datagram_was_refused() {
     let Some((stack, [_, theirs])) = device::stack(7) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {

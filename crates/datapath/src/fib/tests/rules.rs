@@ -48,7 +48,7 @@ fn rules_choose_the_table() {
 /// Of a route with several next hops IPv4 looks at the first one, whether or not it serves; IPv6 at the one that is
 /// chosen, which here is the choice by what the key says, whatever else is hashed.
 #[test]
-fn a_group_of_interfaces_is_ignored_by_the_hop_that_stands_for_the_route() {
+fn suppress_ifgroup_tests_the_hop_that_represents_the_route() {
     let mut fib = Fib::new();
     let now = Instant::ZERO;
     fib.set_link(now, 1, LinkState { group: 7, ..LinkState::default() });

@@ -140,7 +140,7 @@ mod tests {
 
     /// `__ip_rt_update_pmtu()`, the tests of `rt_pmtu`, `lock` and `dst->expires` at its head.
     #[test]
-    fn a_path_mtu_that_is_told_again_lasts_longer_in_its_second_half_only() {
+    fn a_repeated_path_mtu_is_extended_only_in_its_second_half() {
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
         let known = |remote: &str, told: [(u64, u32, bool); 2], then| {
             let (mut host, remote) = (Host::new(), remote.parse().expect("an address"));

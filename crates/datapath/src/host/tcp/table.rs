@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_zeros_are_as_good_as_others() {
+    fn ends_of_all_zeros_work_like_others() {
         let zeros = "0.0.0.0:0".parse().expect("an address and a port");
         let mut table = ConnectionTable::default();
         let ends = Ends { local: zeros, remote: zeros };

@@ -67,7 +67,7 @@ fn what_only_waits_leaves_nothing_to_hear() {
 
 /// Who has something to say, or to do, is not idle before it has been heard.
 #[test]
-fn whoever_is_idle_says_so_without_a_place() {
+fn an_idle_host_says_so_without_a_place_for_a_packet() {
     let mut host = idle_router();
     assert!(host.idle_until(ms(0)).is_some());
     receive(&mut host, ms(1), one());
@@ -83,7 +83,7 @@ fn whoever_is_idle_says_so_without_a_place() {
 
 /// What came first is sent first: who has not been heard to the end says it by `poll`.
 #[test]
-fn nothing_goes_past_what_has_not_been_heard() {
+fn nothing_overtakes_pending_outputs() {
     let mut host = idle_router();
     host.grant(ms(0), Port(1), 2);
     assert_eq!(sent_of(&mut host, ms(0), 3), 3);
@@ -150,7 +150,7 @@ fn deferred_room_comes_by_itself() {
 
 /// Who has to be told about one packet has to be told about those behind it.
 #[test]
-fn room_comes_back_in_the_order_of_the_packets() {
+fn credit_returns_in_the_order_of_the_packets() {
     let mut host = idle_router();
     host.grant(ms(0), Port(1), 1);
     assert_eq!(sent_of(&mut host, ms(0), 3), 2);
@@ -220,7 +220,7 @@ fn a_chain_ends_with_its_interface() {
 /// As a kernel was seen to do with a tbf (`dev_deactivate`, `qdisc_reset`): what waits for tokens does
 /// not wait for the carrier.
 #[test]
-fn what_a_queue_holds_back_goes_with_the_link() {
+fn packets_held_by_a_queue_are_dropped_with_the_link() {
     let rate = RateConfig::new(Rate::from_bits_per_sec(80_000));
     let config = TbfConfig { rate, burst: 2000, peak: None, limit: 0 };
     let mut host = router();
@@ -260,7 +260,7 @@ fn deferred_room_is_kept_in_order() {
 
 /// A socket that wants to hear of its memory is told.
 #[test]
-fn a_waiting_sockets_packet_is_told_of() {
+fn the_completion_of_a_waiting_sockets_packet_is_reported() {
     let mut host = idle_router();
     let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
     let body = Body::of_len(100);
@@ -279,7 +279,7 @@ fn a_packet_from_the_past_is_refused_loudly() {
 
 #[test]
 #[should_panic(expected = "not polled until idle")]
-fn a_packet_after_what_has_not_been_heard_is_refused_loudly() {
+fn a_packet_before_pending_outputs_are_polled_panics() {
     let mut host = idle_router();
     receive(&mut host, ms(1), one());
     receive(&mut host, ms(2), one());
@@ -287,7 +287,7 @@ fn a_packet_after_what_has_not_been_heard_is_refused_loudly() {
 
 #[test]
 #[should_panic(expected = "not polled until idle")]
-fn a_call_after_what_has_not_been_heard_is_refused_loudly() {
+fn a_call_before_pending_outputs_are_polled_panics() {
     let mut host = idle_router();
     receive(&mut host, ms(1), one());
     let _ = host.udp_bind(ms(2), at("0.0.0.0:6"));

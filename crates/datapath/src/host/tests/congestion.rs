@@ -173,7 +173,7 @@ fn it_finds_the_rate_of_the_path_and_keeps_the_queue_short() {
 /// The first flight counts as application-limited until the first ACK, then what is sent into an
 /// empty pipe does; idle times neither shrink the window nor let the known rate be forgotten.
 #[test]
-fn it_is_told_when_the_application_is_the_limit() {
+fn app_limited_phases_are_reported() {
     let mut path = Path::new(&TcpConfig::default());
     path.run_until(ms(3_000));
     path.left = 0;
@@ -213,7 +213,7 @@ fn a_loss_does_not_reduce_its_window() {
 
 /// A second of silence: a timeout, found to have been spurious.
 #[test]
-fn a_spurious_timeout_is_told_and_taken_back() {
+fn a_spurious_timeout_is_reported_and_undone() {
     let mut path = Path::new(&TcpConfig::default());
     path.run_until(ms(3_000));
     path.held_until = ms(4_000);

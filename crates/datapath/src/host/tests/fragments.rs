@@ -369,7 +369,7 @@ fn nothing_new_is_begun_beyond_the_limit_and_nothing_is_evicted() {
 /// More than `ipfrag_max_dist` fragments from one source between two of one packet: what there is
 /// of it is thrown away, and it begins anew with the later one.
 #[test]
-fn what_comes_too_late_among_others_begins_anew() {
+fn fragments_too_far_apart_begin_a_new_datagram() {
     for (others, read) in [(1, true), (2, false)] {
         let (mut host, ids) = host();
         host.set_tcp_sysctl("net.ipv4.ipfrag_max_dist", "2").expect("there is one");

@@ -33,7 +33,7 @@ fn ping(dst: &str) -> Packet {
 }
 
 #[test]
-fn nobody_is_told_of_what_went_to_everybody() {
+fn broadcasts_and_multicasts_get_no_answer() {
     for all in FOR_ALL {
         assert_eq!(answer(to(all)), None, "a datagram to {all}");
         assert_eq!(answer(ping(all)), None, "a ping to {all}");

@@ -41,7 +41,7 @@ fn ways(host: &mut Host, now: Instant) -> Vec<u16> {
 }
 
 #[test]
-fn a_flow_keeps_its_way_and_flows_share_both() {
+fn a_flow_keeps_its_path_and_flows_use_both() {
     let mut host = forked(Algorithm::System);
     let first = ways(&mut host, ms(1));
     let ones = first.iter().filter(|&&port| port == 1).count();
@@ -69,7 +69,7 @@ fn a_hop_out_of_service_is_left_at_once() {
 }
 
 #[test]
-fn a_source_prefers_the_way_over_the_interface_that_has_got_it() {
+fn a_source_prefers_the_route_over_its_own_interface() {
     let mut host = forked(Algorithm::System);
     let over_one = |host: &Host| {
         let over_one = |flow: u16| {

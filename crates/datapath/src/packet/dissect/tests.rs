@@ -98,7 +98,7 @@ fn extension_headers_are_passed_but_not_authentication() {
 }
 
 #[test]
-fn a_flow_label_stands_for_the_ports_and_ends_the_walk() {
+fn a_flow_label_replaces_the_ports_and_ends_dissection() {
     let labelled = keys(0x86dd, &ipv6(17, &PORTS, 7));
     assert_eq!((labelled.flow_label, labelled.ports), (7, (0, 0)));
     let tunnel = keys(0x0800, &ipv4(41, &ipv6(6, &PORTS, 7)));
@@ -198,7 +198,7 @@ fn tags_without_end_end() {
 }
 
 #[test]
-fn tipc_is_told_apart_by_the_node_it_comes_from() {
+fn tipc_is_distinguished_by_its_source_node() {
     let from = |start: [u8; 2], node: u8| {
         let rest = [0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, node];
         keys(0x88ca, &joined(&[&start, &rest]))
@@ -235,7 +235,7 @@ fn headers_beyond_the_end_of_their_datagram_are_read() {
 }
 
 #[test]
-fn what_is_not_ip_is_told_by_its_ether_type() {
+fn frames_other_than_ip_are_reported_by_ether_type() {
     for ether_type in [0x0806, 0x8847, 0x88b5, 60] {
         let expected = FlowKeys { ether_type, ..FlowKeys::default() };
         assert_eq!(keys(ether_type, &[1; 46]), expected);
@@ -245,7 +245,7 @@ fn what_is_not_ip_is_told_by_its_ether_type() {
 /// Of a frame that a device has taken in, the kernel holds the outermost tag beside it and reads the others in
 /// their places (Linux 6.18, by `PACKET_FANOUT_HASH`: a flow is one, whatever its lengths).
 #[test]
-fn flows_are_told_apart_behind_tags() {
+fn flows_are_distinguished_behind_vlan_tags() {
     let one: &[u8] = &[0x60, 100];
     let two = joined(&[&[0, 7, 0x81, 0], one]);
     let three = joined(&[&[0, 9, 0x88, 0xa8], &two]);

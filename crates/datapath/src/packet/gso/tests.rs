@@ -55,7 +55,7 @@ fn types_keep_id_and_cwr() {
 }
 
 #[test]
-fn what_is_no_super_packet_comes_out_once() {
+fn a_packet_that_is_no_super_packet_is_one_segment() {
     let small = packet(ipv4(protocol::TCP), tcp(TcpFlags::ACK), 0);
     assert_eq!(small.segment().collect::<Vec<_>>(), [small]);
 }

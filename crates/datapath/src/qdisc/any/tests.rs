@@ -102,7 +102,7 @@ fn peeking_takes_the_decision() {
 
 /// As Linux 6.1 does it; what pings showed after `tc qdisc del dev DEV parent CLASS`.
 #[test]
-fn what_a_class_has_after_its_qdisc_was_taken() {
+fn a_class_whose_qdisc_was_deleted_gets_what_linux_gives_it() {
     let child = || Sched::new(Handle::new(0x20, 0), Fifo::pfifo_default());
     let around = |mut qdisc: AnyQdisc| {
         match &mut qdisc {
@@ -190,7 +190,7 @@ proptest! {
 /// Whatever waits in whichever qdisc comes out of a purge, once and for that reason; what was
 /// dropped before keeps its own.
 #[test]
-fn a_purge_leaves_nothing_and_tells_of_everything() {
+fn a_purge_leaves_nothing_and_reports_everything() {
     for child in children() {
         let mut dropped = Vec::new();
         let mut queue = tbf_around(child);
@@ -240,7 +240,7 @@ fn a_purged_qdisc_goes_on() {
 
 /// A token bucket that was made smaller than a packet that waits for it never lets it go.
 #[test]
-fn what_can_never_leave_is_purged_all_the_same() {
+fn packets_that_can_never_leave_are_purged() {
     let mut dropped = Vec::new();
     let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
     let mut queue = tbf_around(Fifo::pfifo_default());
@@ -257,7 +257,7 @@ fn what_can_never_leave_is_purged_all_the_same() {
 /// The inner watchdog fires while a packet waits for tokens outside: nothing more can be had from
 /// inside before that packet has left.
 #[test]
-fn an_inner_watchdog_that_has_fired_wakes_nobody_again() {
+fn an_inner_watchdog_that_has_fired_does_not_fire_again() {
     let netem = NetemConfig { delay: 1_000_000, ..NetemConfig::default() };
     let prio = Prio::new(PrioConfig::default(), Handle::new(0x10, 0));
     let mut queue = tbf_around(prio);

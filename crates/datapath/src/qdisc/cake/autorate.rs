@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_that_makes_way_for_a_shorter_packet_wraps_the_window_round() {
+    fn an_ack_replaced_by_a_shorter_packet_wraps_the_window() {
         let mut autorate = Autorate::default();
         autorate.arrived(NANOS, true);
         autorate.add_bytes(54);

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_flows_with_one_home_get_eight_queues_and_the_ninth_shares() {
+    fn eight_flows_of_one_set_get_eight_queues_and_the_ninth_shares() {
         let mut flows = Flows::new();
         for way in 0..8u32 {
             let (index, lookup) = find(&mut flows, 5 + 1024 * way);

@@ -106,7 +106,7 @@ mod tests {
 
     /// Seen in a kernel with this key, by the number of its class; the host's by another program.
     #[test]
-    fn a_flow_has_the_hash_that_the_kernel_gives_it() {
+    fn a_flow_has_the_same_hash_as_in_the_kernel() {
         let keys = |src, dst, ports| FlowKeys {
             addresses: FlowAddresses::V4(src, dst),
             ports,

@@ -160,7 +160,7 @@ fn overflow_drops_from_the_head_of_the_longest_queue() {
 }
 
 #[test]
-fn super_packets_are_cut_unless_told_otherwise() {
+fn super_packets_are_cut_by_default() {
     let lengths = |split_gso| {
         let mut bench = Bench::new(cake(Config { split_gso, ..besteffort(8) }));
         let sent = bench.run([(START, super_frame(3, 1000))]);

@@ -97,7 +97,7 @@ fn a_flow_is_not_idle_before_the_queue_is_looked_through_again() {
 /// A flow is put into a list before it hears of its band (`fq_enqueue`), so the first time it waits for those of the band
 /// that is being served.
 #[test]
-fn a_flow_that_has_never_waited_goes_behind_old_ones() {
+fn a_flow_that_was_never_listed_goes_behind_old_ones() {
     let mut bench = bench(FqConfig::new(1514));
     bench.enqueue(0, of_socket(1, 1_000, 5_000));
     bench.enqueue(0, of_socket(1, 1_000, 9_000));
@@ -185,7 +185,7 @@ fn limits_are_of_flow_and_of_all() {
 }
 
 #[test]
-fn what_lies_beyond_the_horizon_is_dropped_or_brought_back() {
+fn packets_beyond_the_horizon_are_dropped_or_capped() {
     let near = Duration::from_millis(1);
     for (drop, kept) in [(true, 0), (false, 1)] {
         let config = FqConfig { horizon: near, horizon_drop: drop, ..FqConfig::new(1514) };

@@ -102,7 +102,7 @@ fn the_limit_counts_packets_on_their_way() {
 }
 
 #[test]
-fn a_loss_is_not_told_to_the_sender() {
+fn the_sender_is_not_notified_of_a_loss() {
     let always = Loss::Random(u32::MAX, Correlated::default());
     let mut bench = netem(NetemConfig { loss: always, ..NetemConfig::default() });
     assert_eq!(bench.enqueue(0, frame(100)), Enqueue::Queued);

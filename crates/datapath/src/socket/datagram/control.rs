@@ -140,41 +140,41 @@ impl DatagramSocket {
     /// What is told of a datagram that is read. An IPv6 socket tells both families' of what came over IPv4, as far as
     /// there is an IPv4 form.
     pub(super) fn control_messages(&self, host: &Host, datagram: &Datagram) -> Vec<Control> {
-        let told = &self.settings.told;
+        let requested = &self.settings.requested;
         let interface = || host.interface_towards(datagram.from.ip());
         let mut control = Vec::new();
         if datagram.gso_size != 0 && self.settings.gro() {
             control.push(Control::UdpGro(datagram.gso_size.into()));
         }
-        if self.ipv6 && told.pktinfo[1] {
+        if self.ipv6 && requested.pktinfo[1] {
             let addr = mapped(datagram.to);
             control.push(Control::Ipv6PktInfo { addr, interface: interface() });
         }
         let port = self.host_socket(host).map_or(0, |socket| socket.local.port());
         match datagram.to {
             IpAddr::V4(addr) => {
-                if told.pktinfo[0] {
+                if requested.pktinfo[0] {
                     let (spec_dst, interface) = (addr, interface());
                     control.push(Control::IpPktInfo { interface, spec_dst, addr });
                 }
-                if told.ttl[0] {
+                if requested.ttl[0] {
                     control.push(Control::IpTtl(datagram.ttl.into()));
                 }
-                if told.tos[0] {
+                if requested.tos[0] {
                     control.push(Control::IpTos(datagram.tos));
                 }
-                if told.origdstaddr[0] {
+                if requested.origdstaddr[0] {
                     control.push(Control::IpOrigDstAddr(SocketAddr::new(addr.into(), port)));
                 }
             }
             IpAddr::V6(addr) => {
-                if told.ttl[1] {
+                if requested.ttl[1] {
                     control.push(Control::Ipv6HopLimit(datagram.ttl.into()));
                 }
-                if told.tos[1] {
+                if requested.tos[1] {
                     control.push(Control::Ipv6TrafficClass(datagram.tos.into()));
                 }
-                if told.origdstaddr[1] {
+                if requested.origdstaddr[1] {
                     control.push(Control::Ipv6OrigDstAddr(SocketAddr::new(addr.into(), port)));
                 }
             }

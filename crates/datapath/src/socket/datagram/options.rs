@@ -46,7 +46,7 @@ pub(super) struct Settings {
     /// `SO_PEEK_OFF`: from which byte on a peek reads; below 0: from the first of the first datagram, always.
     pub peek_off: i32,
     /// What is told of what is read.
-    pub told: RequestedControls,
+    pub requested: RequestedControls,
     pub v6_only: bool,
     pub reuse_address: bool,
     pub reuse_port: bool,
@@ -185,7 +185,7 @@ impl Default for Settings {
             cork: false,
             gso_size: 0,
             peek_off: -1,
-            told: RequestedControls::default(),
+            requested: RequestedControls::default(),
             v6_only: false,
             reuse_address: false,
             reuse_port: false,
@@ -327,8 +327,8 @@ impl Sockets {
 impl Settings {
     /// One of the options that are kept, or whether something is told of what is read.
     fn stored_value(&self, level: i32, name: i32) -> Result<i64, Errno> {
-        let mut told = self.told;
-        if let Some(switch) = told.switch(level, name) {
+        let mut requested = self.requested;
+        if let Some(switch) = requested.switch(level, name) {
             return Ok((*switch).into());
         }
         let option = one_name(level, name);
@@ -340,7 +340,7 @@ impl Settings {
     }
 
     fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
-        if let Some(switch) = self.told.switch(level, name) {
+        if let Some(switch) = self.requested.switch(level, name) {
             *switch = value != 0;
             return Ok(());
         }

@@ -128,7 +128,7 @@ fn datagrams_keep_their_bytes() {
 }
 
 #[test]
-fn an_error_tells_what_the_datagram_said() {
+fn the_error_queue_holds_the_bytes_of_the_datagram() {
     let udp = Syscall::Socket { domain: number::AF_INET, kind: number::SOCK_DGRAM, protocol: 0 };
     let mut pair = Pair::new();
     assert_eq!(pair.value(CLIENT, udp), Ok(3));

@@ -46,7 +46,7 @@ fn a_question_and_an_answer() {
 }
 
 #[test]
-fn a_connected_socket_hears_only_its_peer() {
+fn a_connected_socket_receives_only_from_its_peer() {
     let mut pair = Pair::datagrams(number::AF_INET, "0.0.0.0:53");
     let connect = |remote: &str| Syscall::Connect { fd: 3, address: address(remote) };
     assert_eq!(pair.value(CLIENT, connect("10.0.0.1:53")), Ok(0));
@@ -76,7 +76,7 @@ fn a_connected_socket_hears_only_its_peer() {
 }
 
 #[test]
-fn a_socket_of_both_families_hears_both() {
+fn a_dual_stack_socket_receives_both_families() {
     let mut pair = Pair::datagrams(number::AF_INET6, "[::]:53");
     for (remote, shown) in
         [("[::ffff:10.0.0.1]:53", "::ffff:10.0.0.2"), ("[fd00::1]:53", "fd00::2")]
@@ -93,7 +93,7 @@ fn a_socket_of_both_families_hears_both() {
 }
 
 #[test]
-fn one_of_ipv6_alone_leaves_ipv4_to_others() {
+fn a_v6only_socket_leaves_ipv4_to_others() {
     let mut pair = Pair::new();
     assert_eq!(pair.value(SERVER, udp(number::AF_INET6)), Ok(3));
     pair.set(SERVER, 3, number::SOL_IPV6, number::IPV6_V6ONLY, 1);
@@ -231,7 +231,7 @@ fn with(len: u64, remote: &str, control: &[Control]) -> Syscall {
 /// Each told apart, in the kernel's order; of what comes over IPv4 an IPv6 socket tells both families' addresses. As
 /// Linux 6.18 was seen to do.
 #[test]
-fn what_is_asked_for_is_told_of_what_is_read() {
+fn requested_control_messages_come_with_datagrams() {
     let ipv4 = [
         (number::SOL_IP, number::IP_RECVORIGDSTADDR),
         (number::SOL_IP, number::IP_RECVTOS),

@@ -152,7 +152,7 @@ fn a_timeout_ends_a_blocking_read() {
 }
 
 #[test]
-fn how_long_a_call_waits_is_settled_when_it_begins_to() {
+fn the_timeout_of_a_call_is_fixed_when_it_starts_to_wait() {
     let mut pair = Pair::connected();
     let set = |pair: &mut Pair, millis: u64| {
         let value = OptionValue::Time(Duration::from_millis(millis));
@@ -174,7 +174,7 @@ fn how_long_a_call_waits_is_settled_when_it_begins_to() {
 }
 
 #[test]
-fn a_call_does_not_go_on_with_what_its_descriptor_stands_for_later() {
+fn a_call_fails_when_its_descriptor_is_closed_and_reused() {
     let mut pair = Pair::connected();
     let (mut read, outcome) = pair.begin(CLIENT, Syscall::read(3, 10));
     assert_eq!(outcome, Poll::Pending);
@@ -270,7 +270,7 @@ fn calls_that_wait_end_when_their_socket_is_disconnected() {
 }
 
 #[test]
-fn a_disconnected_socket_tells_of_the_reset_once() {
+fn a_disconnected_socket_reports_the_reset_once() {
     let leave = Syscall::Connect { fd: 3, address: Address::Unspecified };
     let mut pair = Pair::connected();
     assert_eq!(pair.value(CLIENT, leave.clone()), Ok(0));
@@ -335,7 +335,7 @@ fn a_negative_length_of_an_option_is_refused() {
 }
 
 #[test]
-fn who_needs_a_port_and_finds_none_is_told_so() {
+fn a_connection_without_a_free_port_is_an_error() {
     let mut pair = Pair::new();
     pair.listen(8);
     let range = "net.ipv4.ip_local_port_range";
@@ -364,7 +364,7 @@ fn who_needs_a_port_and_finds_none_is_told_so() {
 }
 
 #[test]
-fn a_reset_under_a_write_is_told_to_the_next_call() {
+fn a_reset_during_a_write_is_reported_by_the_next_call() {
     let mut pair = Pair::connected();
     let (mut write, outcome) = pair.begin(CLIENT, Syscall::write(3, 100_000_000));
     assert_eq!(outcome, Poll::Pending);

@@ -142,7 +142,7 @@ fn urgent_data_is_out_of_band_unless_it_is_to_be_in_line() {
 /// As Linux 6.18 does (`tcp_check_urg`): a byte that was taken out of band is not read once more where
 /// the next one follows it.
 #[test]
-fn a_taken_urgent_byte_is_passed_over_when_the_next_is_announced() {
+fn a_read_urgent_byte_is_skipped_when_the_next_is_announced() {
     let mut pair = Pair::connected();
     assert_eq!(pair.value(CLIENT, Syscall::send(3, 1, number::MSG_OOB)), Ok(1));
     assert_eq!(pair.value(SERVER, Syscall::recv(4, 1, number::MSG_OOB)), Ok(1));
@@ -225,7 +225,7 @@ fn options_take_effect_on_a_living_connection() {
 /// `SO_DONTROUTE`, also of a connection that lives: what would go by a gateway over IPv4 has no way, which is no
 /// congestion (`ip_queue_xmit`).
 #[test]
-fn who_must_not_route_sends_to_neighbours_alone() {
+fn so_dontroute_sends_only_to_neighbours() {
     use crate::fib::{NextHop, Prefix, Route};
     for (remote, passes) in [("10.0.0.1:80", true), ("10.3.0.1:80", false), ("[fd03::1]:80", true)]
     {
@@ -337,7 +337,7 @@ fn a_hop_limit_of_zero_is_sent_and_is_no_ttl() {
 
 /// The time of `SO_LINGER` stays when it is switched off; one below zero is as long as can be.
 #[test]
-fn linger_is_told_as_the_kernel_does() {
+fn linger_is_reported_as_by_the_kernel() {
     let mut pair = Pair::new();
     assert_eq!(pair.value(CLIENT, socket()), Ok(3));
     let forever = u32::MAX;

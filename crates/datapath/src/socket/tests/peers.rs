@@ -6,7 +6,7 @@ use crate::tcp::shared::Metrics;
 /// Without SYN cookies the last quarter of `tcp_max_syn_backlog` is for peers whose RTT is known (`tcp_peer_is_proven`), as
 /// Linux 6.18 was seen to do; for an hour, as the RTT is.
 #[test]
-fn a_known_peer_is_let_in_where_others_are_not() {
+fn a_known_peer_is_accepted_where_others_are_not() {
     let at = |text: &str| text.parse().expect("an address");
     for (rtt_us_8, age_s, answered) in [(0, 1, 4), (8_000, 1, 6), (8_000, 3_601, 4)] {
         let mut pair = Pair::new();

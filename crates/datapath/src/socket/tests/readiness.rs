@@ -110,7 +110,7 @@ fn edge_triggered_events_come_once_for_each_arrival() {
 
 /// As Linux 6.18 does: `tcp_fin` wakes all who wait, for whatever they do (`sk_state_change`).
 #[test]
-fn a_fin_is_an_edge_for_those_who_wait_for_space_alone() {
+fn a_fin_triggers_an_edge_for_writers_too() {
     let mut pair = Pair::connected();
     let epfd = watch(&mut pair, 4, number::EPOLLOUT | number::EPOLLET);
     assert_eq!(events(&mut pair, SERVER, epfd), [number::EPOLLOUT]);
@@ -161,7 +161,7 @@ fn shutting_down_a_udp_socket_wakes_an_epoll_though_it_fails() {
 }
 
 #[test]
-fn epoll_hears_of_the_end_of_a_pipe() {
+fn epoll_reports_the_end_of_a_pipe() {
     use number::{EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT};
     let ends = |closed: Fd, watched: Fd, told: u32| {
         let mut pair = Pair::new();

@@ -63,7 +63,7 @@ impl Again {
 
 /// `tcp_twsk_unique`, as Linux 6.18 was seen to do it; before 6.13 the wait was until the next second.
 #[test]
-fn a_port_in_time_wait_is_taken_over_where_nothing_old_can_be_taken_for_new() {
+fn a_port_in_time_wait_is_reused_where_old_segments_cannot_be_mistaken_for_new() {
     let (now, before) = (Profile::linux_6_18, Profile::linux_6_1);
     let refused = Err(Errno::EADDRNOTAVAIL);
     for (listener, profile, reuse, timestamps, bound, waits_ms, taken) in [
@@ -96,7 +96,7 @@ fn a_port_in_time_wait_is_taken_over_where_nothing_old_can_be_taken_for_new() {
 
 /// That no port was free is remembered only as long as none in TIME-WAIT makes way.
 #[test]
-fn a_program_that_goes_on_trying_gets_the_port_once_it_may() {
+fn a_program_that_keeps_trying_gets_the_port_when_it_is_free() {
     let mut pair = Pair::connected();
     pair.sysctl(CLIENT, "tcp_tw_reuse", "1");
     pair.sysctl(CLIENT, "tcp_tw_reuse_delay", "30");

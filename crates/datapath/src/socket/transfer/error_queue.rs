@@ -21,7 +21,7 @@ impl Sockets {
     ) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
-        let notice = stream.told.pop_front().or_else(|| {
+        let notice = stream.error_queue.pop_front().or_else(|| {
             let id = stream.connection()?;
             host.with_tcp(now, id, |tcp, _| tcp.take_notice()).unwrap_or_default()
         });

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_fits_the_kernels_rules_and_is_nobody_elses() {
+    fn a_guests_name_is_valid_and_unused() {
         assert!(Guest::new("fifteen-letters", || Reno).is_ok());
         for name in ["", "sixteen-letters.", "two words", "ümlaut"] {
             assert_eq!(Guest::new(name, || Reno), Err(GuestError::Name(name.to_owned())), "{name}");

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_beside_an_empty_queue_costs_a_fifth_and_beside_a_full_one_half() {
+    fn a_loss_with_an_empty_queue_costs_a_fifth_and_with_a_full_one_half() {
         for (rtt_us, ssthresh) in [(10_000, 40), (12_000, 25)] {
             let mut veno = Veno::default();
             let mut window = Window { snd_ssthresh: 2, ..Window::new(50) };

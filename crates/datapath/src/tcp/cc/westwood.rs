@@ -190,7 +190,7 @@ mod tests {
 
     /// What duplicate ACKs have counted is not counted again.
     #[test]
-    fn a_duplicate_ack_is_one_segment_and_the_ack_after_it_less() {
+    fn a_duplicate_ack_counts_one_segment_and_the_next_ack_fewer() {
         let mut westwood = Westwood::default();
         let count = |westwood: &mut Westwood, segments: u32| {
             westwood.count(&Ack { snd_una: Seq(segments * 1_448), ..ack_at(0) })

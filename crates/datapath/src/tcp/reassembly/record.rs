@@ -261,7 +261,7 @@ mod tests {
 
     /// Super-packets that a box has read and written, before 6.3 and since.
     #[test]
-    fn what_a_program_has_written_lies_in_whole_pages() {
+    fn written_bytes_lie_in_whole_pages() {
         for (segments, charged, frags, frags_of_old) in
             [(3, 8_192, 1, 2), (6, 12_288, 2, 3), (12, 20_480, 2, 5), (44, 65_536, 2, 16)]
         {

@@ -141,7 +141,7 @@ mod tests {
     /// "A retransmitted packet is lost if it is not SACKed, and its ack_seq is smaller than the
     /// sequence number of any SACKed packet."
     #[test]
-    fn a_block_above_ack_seq_tells_that_a_retransmission_was_lost() {
+    fn a_block_above_ack_seq_shows_that_a_retransmission_was_lost() {
         let sacks = blocks(&[(30_000, 33_000)]);
         assert_eq!(lost_up_to(&sacks, None, retransmitted(10_000, 32_000)), Some(Seq(33_000)));
         assert_eq!(lost_up_to(&sacks, None, retransmitted(10_000, 33_000)), None);

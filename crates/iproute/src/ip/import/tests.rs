@@ -75,7 +75,7 @@ fn an_interface_that_was_renamed_keeps_its_port() {
 }
 
 #[test]
-fn an_mtu_is_read_where_it_is_told() {
+fn an_mtu_is_read_if_the_message_has_one() {
     let link = [0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
     let name: (u16, &[u8]) = (IFLA_IFNAME, b"a1\0");
     let told = message(RTM_NEWLINK, &link, &[name, (IFLA_MTU, &1_280_u32.to_le_bytes())]);

@@ -24,7 +24,7 @@ const NO_NETWORK: &str = "RTNETLINK answers: Network is unreachable";
 const INVALID: &str = "RTNETLINK answers: Invalid argument";
 
 #[test]
-fn a_packet_for_many_goes_by_no_gateway() {
+fn broadcast_and_multicast_use_no_gateway() {
     let mut ip = with_default();
     for (question, expected) in [
         ("255.255.255.255", "broadcast 255.255.255.255 dev a2 src 10.0.2.1 uid 0"),
@@ -97,7 +97,7 @@ fn what_no_route_leads_to_is_on_the_link_that_is_demanded() {
 }
 
 #[test]
-fn an_answer_tells_its_table_and_mark() {
+fn an_answer_shows_its_table_and_mark() {
     let mut ip = with_default();
     ip.run_all(
         "route add default via 10.0.1.2 table 100\nrule add fwmark 1/1 table 100\n\

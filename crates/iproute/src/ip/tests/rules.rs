@@ -161,7 +161,7 @@ fn a_rule_waits_for_its_device() {
 
 /// Where no interface comes any more, a rule for one that is not there is a mistake.
 #[test]
-fn nobody_waits_where_no_device_comes() {
+fn rules_for_missing_devices_are_refused_once_devices_are_complete() {
     let mut ip = router();
     ip.devices.complete();
     for word in ["iif", "oif"] {
@@ -172,7 +172,7 @@ fn nobody_waits_where_no_device_comes() {
 
 /// As Linux 6.18: what is found by an interface of the group is as if it had not been found.
 #[test]
-fn a_rule_ignores_what_goes_by_a_group_of_devices() {
+fn a_rule_ignores_routes_over_a_group_of_devices() {
     let mut ip = router();
     ip.run_all(
         "route add 77.0.0.0/8 via 10.0.1.2

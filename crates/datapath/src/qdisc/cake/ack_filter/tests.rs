@@ -170,7 +170,7 @@ fn options_of_another_layout_are_read_from_the_bytes() {
 }
 
 #[test]
-fn the_naive_filter_drops_every_other_rising_ack_as_it_comes() {
+fn the_naive_filter_drops_every_other_advancing_ack_on_arrival() {
     let mut last = LastAck::default();
     let acks = [ack(1), ack(2), ack(2), ack(3), ack(4), sack(ack(5), &[(9, 10)]), data(ack(6))];
     let dropped: Vec<bool> = acks.iter().map(|packet| last.drops(packet)).collect();

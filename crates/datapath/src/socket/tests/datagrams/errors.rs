@@ -36,7 +36,7 @@ fn the_error_of_a_socket_follows_its_queue() {
 /// `ip_local_error`, `ipv6_local_error`: what is longer than may be sent is in the queue, and no error of the socket.
 /// Over IPv4 the port is the peer's alone. How long that is goes by `IP_MTU_DISCOVER`.
 #[test]
-fn what_is_too_long_is_told_in_the_queue() {
+fn oversized_datagrams_are_reported_in_the_error_queue() {
     let (v4, v6) = ("[::ffff:10.0.0.1]", "[fd00::1]");
     let options = |ip: &str| {
         if ip == v4 {
@@ -133,7 +133,7 @@ fn errors_of_sending_have_an_order() {
 
 /// `SO_DONTROUTE` and `MSG_DONTROUTE`: neighbours only, over IPv4 (`ip_sock_rt_scope`).
 #[test]
-fn who_must_not_route_reaches_neighbours_only() {
+fn so_dontroute_reaches_only_neighbours() {
     use crate::fib::{NextHop, Prefix, Route};
     for (message_flag, remote, expected) in [
         (false, "[::ffff:10.3.0.1]:53", Err(Errno::ENETUNREACH)),
@@ -160,7 +160,7 @@ fn who_must_not_route_reaches_neighbours_only() {
 
 /// A flow label that is told with an address goes with `IPV6_FLOWINFO_SEND`, as Linux 6.18 was seen to do.
 #[test]
-fn datagrams_have_the_flow_label_that_is_told() {
+fn datagrams_have_the_requested_flow_label() {
     let mut pair = Pair::datagrams(number::AF_INET6, "[::]:53");
     let level = number::SOL_IPV6;
     assert_eq!(pair.get(CLIENT, 3, level, number::IPV6_AUTOFLOWLABEL), 1);

@@ -135,7 +135,7 @@ fn the_lowest_rtt_is_looked_for_after_ten_seconds() {
 /// What is lost leaves the window; in the first round trip one packet is sent for each delivered;
 /// afterwards the window is as before.
 #[test]
-fn recovery_conserves_packets_and_gives_the_window_back() {
+fn recovery_conserves_packets_and_restores_the_window() {
     let mut path = Path::new(Some(0));
     for packets in [10, 20, 40, 40, 40, 40] {
         path.round(packets, 0, 0);
@@ -186,7 +186,7 @@ fn the_highest_rate_is_forgotten_after_its_window() {
 
 /// Idleness ends with the first ACK of data that is sent afterwards (`bbr_update_min_rtt`), though its rate be of no use.
 #[test]
-fn an_ack_that_comes_too_soon_for_a_rate_ends_idleness() {
+fn an_ack_too_early_for_a_rate_sample_ends_idleness() {
     for (sample, idle) in [
         (RateSample { is_too_short: true, ..RateSample::default() }, false),
         (RateSample { delivered: Some(1), interval_us: 1, ..RateSample::default() }, false),

@@ -121,7 +121,7 @@ fn an_application_that_is_the_limit_does_not_end_startup() {
 
 /// "Exiting STARTUP on Loss": a round of recovery, 2 %, six places; and back, if it was spurious.
 #[test]
-fn startup_ends_at_heavy_loss_and_begins_anew_if_there_was_none() {
+fn startup_ends_at_heavy_loss_and_resumes_if_it_was_spurious() {
     let mut path = Path::new();
     path.in_flight = 200;
     for packets in [10, 20, 40] {
@@ -194,7 +194,7 @@ fn a_bound_is_at_least_seven_tenths_of_the_target() {
 
 /// "Precautionary Bandwidth Probing"
 #[test]
-fn the_probe_after_one_that_went_too_high_is_brief() {
+fn the_probe_after_one_that_was_too_high_is_brief() {
     let mut path = Path::new().until(State::ProbeBwUp);
     path.lose(60, 10);
     path.in_flight = 0;
