@@ -30,10 +30,10 @@ fn actions(table: &mut Neighbours) -> Vec<Action> {
     std::iter::from_fn(|| table.next_action()).collect()
 }
 
-/// The ARP messages and other packets that are sent, and those that go back.
-fn told(table: &mut Neighbours) -> Vec<String> {
+/// What the table has put out: ARP messages, other packets, and what it reports of neighbours.
+fn outputs(table: &mut Neighbours) -> Vec<String> {
     let name = |mac: MacAddr| match mac {
-        BROADCAST => "all".to_owned(),
+        BROADCAST => "everybody".to_owned(),
         THEIRS => "them".to_owned(),
         OTHER => "other".to_owned(),
         mac => format!("{:02x?}", mac.0),
@@ -43,16 +43,17 @@ fn told(table: &mut Neighbours) -> Vec<String> {
             let LinkHeader::Ethernet { dst, .. } = packet.link else { panic!("no Ethernet") };
             match (packet.arp(), packet.transport) {
                 (Some(arp), _) if arp.operation == ArpOperation::REQUEST => {
-                    format!("who has {} to {}", arp.target_ip, name(dst))
+                    format!("ARP request for {} to {}", arp.target_ip, name(dst))
                 }
-                (Some(arp), _) => format!("{} is at us to {}", arp.sender_ip, name(dst)),
+                (Some(arp), _) => format!("ARP reply for {} to {}", arp.sender_ip, name(dst)),
                 (None, Transport::Icmp(icmp)) => format!("icmp {} to {}", icmp.kind, name(dst)),
                 _ => format!("data to {}", name(dst)),
             }
         }
         Action::Unreachable(_) => "unreachable".to_owned(),
         Action::Drop(reason, _) => reason.name().to_owned(),
-        Action::Answers(_, answers) => format!("answers {answers}"),
+        Action::Answers(_, true) => "neighbour answers".to_owned(),
+        Action::Answers(_, false) => "neighbour is silent".to_owned(),
     };
     actions(table).into_iter().map(tell).collect()
 }
@@ -82,15 +83,15 @@ fn state(table: &Neighbours) -> State {
     table.entries().next().map_or(State::None, |(_, entry)| entry.state())
 }
 
-/// Turns timers until `until`; what was told, with the times in ms.
+/// Runs timers until `until`: what the table has put out, with the times in ms.
 fn run(table: &mut Neighbours, until: Instant) -> Vec<(u64, String)> {
-    let mut heard = Vec::new();
+    let mut seen = Vec::new();
     while table.wake_at() <= until {
         let now = table.wake_at();
         table.run_timers(now);
-        heard.extend(told(table).into_iter().map(|what| (now.as_millis(), what)));
+        seen.extend(outputs(table).into_iter().map(|what| (now.as_millis(), what)));
     }
-    heard
+    seen
 }
 
 #[test]
@@ -98,9 +99,9 @@ fn a_packet_waits_for_address_resolution() {
     let mut table = table();
     assert_eq!(send(&mut table, at(0)), None);
     assert_eq!(send(&mut table, at(1)), None);
-    assert_eq!(told(&mut table), ["who has 10.0.0.2 to all"]);
+    assert_eq!(outputs(&mut table), ["ARP request for 10.0.0.2 to everybody"]);
     reply(&mut table, at(2), THEIRS);
-    assert_eq!(told(&mut table), ["answers true", "data to them", "data to them"]);
+    assert_eq!(outputs(&mut table), ["neighbour answers", "data to them", "data to them"]);
     assert_eq!((state(&table), send(&mut table, at(3))), (State::Reachable, Some(THEIRS)));
     assert!(actions(&mut table).is_empty());
 }
@@ -109,15 +110,15 @@ fn a_packet_waits_for_address_resolution() {
 fn a_neighbour_silent_three_times_is_unreachable() {
     let mut table = table();
     assert_eq!(send(&mut table, at(0)), None);
-    assert_eq!(told(&mut table).len(), 1);
-    let asked = "who has 10.0.0.2 to all".to_owned();
-    let heard = run(&mut table, at(10_000));
-    let failed = [(3_000, "unreachable".to_owned()), (3_000, "answers false".to_owned())];
-    assert_eq!(heard[..2], [(1_000, asked.clone()), (2_000, asked)]);
-    assert_eq!(heard[2..], failed);
+    assert_eq!(outputs(&mut table).len(), 1);
+    let asked = "ARP request for 10.0.0.2 to everybody".to_owned();
+    let seen = run(&mut table, at(10_000));
+    let failed = [(3_000, "unreachable".to_owned()), (3_000, "neighbour is silent".to_owned())];
+    assert_eq!(seen[..2], [(1_000, asked.clone()), (2_000, asked)]);
+    assert_eq!(seen[2..], failed);
     assert_eq!(state(&table), State::Failed);
     assert_eq!(send(&mut table, at(10_001)), None);
-    assert_eq!(told(&mut table), ["who has 10.0.0.2 to all"], "it is asked anew");
+    assert_eq!(outputs(&mut table), ["ARP request for 10.0.0.2 to everybody"], "it is asked anew");
 }
 
 /// RFC 4861 section 7.3.3, with the kernel's times: 15 to 45 s reachable, 5 s of delay, three questions to
@@ -127,16 +128,16 @@ fn a_silent_neighbour_goes_through_all_states() {
     let mut table = table();
     send(&mut table, at(0));
     reply(&mut table, at(1), THEIRS);
-    told(&mut table);
+    outputs(&mut table);
     assert!(run(&mut table, at(15_000)).is_empty());
     assert_eq!(state(&table), State::Reachable);
     run(&mut table, at(45_001));
     assert_eq!(state(&table), State::Stale);
     assert_eq!(send(&mut table, at(50_000)), Some(THEIRS), "stale is good enough to send");
     assert_eq!(state(&table), State::Delay);
-    let heard = run(&mut table, at(57_999));
-    let asks = "who has 10.0.0.2 to them".to_owned();
-    assert_eq!(heard, [55_000, 56_000, 57_000].map(|time| (time, asks.clone())));
+    let seen = run(&mut table, at(57_999));
+    let asks = "ARP request for 10.0.0.2 to them".to_owned();
+    assert_eq!(seen, [55_000, 56_000, 57_000].map(|time| (time, asks.clone())));
     assert_eq!((state(&table), send(&mut table, at(57_999))), (State::Probe, Some(THEIRS)));
     run(&mut table, at(58_000));
     assert_eq!(state(&table), State::Failed);
@@ -160,7 +161,7 @@ fn requests_for_our_address_are_answered_and_teach_the_senders_address() {
     let mut table = table();
     let asks = arp(ArpOperation::REQUEST, THEIRS, BROADCAST, (THEM, US));
     assert!(table.arp_arrives(at(0), 0, &asks));
-    assert_eq!(told(&mut table), ["answers true", "10.0.0.1 is at us to them"]);
+    assert_eq!(outputs(&mut table), ["neighbour answers", "ARP reply for 10.0.0.1 to them"]);
     assert_eq!(state(&table), State::Stale);
     let for_others =
         arp(ArpOperation::REQUEST, OTHER, BROADCAST, (Ipv4Addr::new(10, 0, 0, 9), THEM));
@@ -230,10 +231,10 @@ fn no_more_waits_than_unres_qlen_bytes() {
     for time in 0..5 {
         send(&mut table, at(time));
     }
-    let heard = told(&mut table);
-    assert_eq!(heard.iter().filter(|what| *what == "NEIGH_QUEUEFULL").count(), 2);
+    let seen = outputs(&mut table);
+    assert_eq!(seen.iter().filter(|what| *what == "NEIGH_QUEUEFULL").count(), 2);
     reply(&mut table, at(6), THEIRS);
-    assert_eq!(told(&mut table).len(), 1 + 3);
+    assert_eq!(outputs(&mut table).len(), 1 + 3);
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn there_are_never_more_than_gc_thresh3() {
         let _taken = table.resolve(at(0), 0, to, &mut data());
         assert!(table.entries().count() <= 16);
     }
-    let full = told(&mut table).iter().filter(|what| *what == "NEIGH_CREATEFAIL").count();
+    let full = outputs(&mut table).iter().filter(|what| *what == "NEIGH_CREATEFAIL").count();
     assert_eq!(full, 248 - 16);
     run(&mut table, at(5_000));
     let _taken = table.resolve(at(6_000), 0, IpAddr::from([10, 0, 0, 251]), &mut data());
@@ -300,7 +301,7 @@ fn two_of_us_find_each_other_by_neighbour_discovery() {
     let Some(Action::Answers(_, true)) = far.next_action() else { panic!("it learns who asks") };
     let Some(Action::Transmit(0, answer)) = far.next_action() else { panic!("it answers") };
     assert!(near.discovery_arrives(at(2), 0, &over_the_wire(&answer)));
-    assert_eq!(told(&mut near), ["answers true", "data to them"]);
+    assert_eq!(outputs(&mut near), ["neighbour answers", "data to them"]);
     let entry = near.entries().next().expect("an entry").1;
     assert_eq!((entry.state(), entry.is_router()), (State::Reachable, true));
     assert_eq!(far.entries().next().expect("an entry").1.state(), State::Stale);
