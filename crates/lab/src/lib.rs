@@ -71,6 +71,7 @@ pub mod run;
 mod samples;
 pub mod shared_fib;
 pub mod stats;
+mod stems;
 pub mod store;
 pub mod sweep;
 pub mod trace;

@@ -15,8 +15,9 @@ use crate::plan::{Experiment, Plan};
 use crate::plot::{self, BarChart, HeatMap, LineChart, Scene};
 use crate::results::{PointResult, RunResult, summary_json};
 use crate::run::{Error, run_name};
+use crate::stems::metric_stem;
 use crate::store::table::Table;
-use crate::store::{self, Store, metric_stem};
+use crate::store::{self, Store};
 use crate::sweep::Point;
 use crate::trace::TraceOutputs;
 

@@ -8,7 +8,7 @@ mod place;
 mod series;
 pub mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,6 +19,7 @@ pub use place::same_file;
 pub use series::Label;
 
 use crate::results::Series;
+pub use crate::stems::{distinct_stems, file_stem};
 use earlier::FileList;
 use place::Destination;
 
@@ -150,62 +151,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     begin(path)?.write_whole(bytes).map(drop)
 }
 
-/// A text as a part of a file's name: letters, digits, `-`, `_` and `.`, not first, and no more than
-/// 72 of them.
-pub fn file_stem(text: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    let clean = text.chars().take(STEM_MAX).map(|c| if fits(c) { c } else { '_' });
-    let clean: String = clean.collect();
-    match clean.strip_prefix('.') {
-        Some(rest) => format!("_{rest}"),
-        None => clean,
-    }
-}
-
-/// What a metric's name is as a part of a file's name: words joined by `-`, `%` as `percent`.
-pub(crate) fn metric_stem(metric: &str) -> String {
-    file_stem(&metric.replace('%', "percent").replace(' ', "-"))
-}
-
 /// A time series of a file; `None` if it is none.
 pub fn read_series_file(file: fs::File, name: &str) -> Option<Series> {
     series::read(file, name).ok()
-}
-
-/// Characters of a part of a file's name.
-const STEM_MAX: usize = 72;
-
-/// The names of files made from `texts`, all different, whatever the file system thinks of capitals:
-/// of those that would be equal, all but the first have a number behind them.
-pub fn distinct_stems<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut taken = BTreeSet::new();
-    let mut next: BTreeMap<String, u32> = BTreeMap::new();
-    let texts: Vec<&str> = texts.into_iter().collect();
-    // What needs no change keeps its name, whoever comes first.
-    let exact: BTreeSet<String> = texts
-        .iter()
-        .filter(|text| file_stem(text) == **text)
-        .map(|text| text.to_ascii_lowercase())
-        .collect();
-    texts
-        .iter()
-        .map(|text| {
-            let stem = file_stem(text);
-            let own = stem == *text;
-            let free = |name: &String, taken: &BTreeSet<String>| {
-                let lower = name.to_ascii_lowercase();
-                !taken.contains(&lower) && (own && *name == stem || !exact.contains(&lower))
-            };
-            let tried = next.entry(stem.to_ascii_lowercase()).or_insert(1);
-            let numbered = (*tried + 1..).map(|number| format!("{stem}.{number}"));
-            let mut names = std::iter::once(stem.clone()).chain(numbered);
-            let name = names.find(|name| free(name, &taken)).expect("numbers do not end");
-            // Equal names need not look for a number from the beginning each.
-            *tried += u32::from(name != stem);
-            taken.insert(name.to_ascii_lowercase());
-            name
-        })
-        .collect()
 }
 
 impl Store {

@@ -5,7 +5,7 @@ mod draws;
 use crate::plan::doc::{Document, Key, Kind, Node, Origin};
 use crate::plan::read::Faults;
 use crate::plan::{Diagnostics, limits, suggest};
-use crate::store::distinct_stems;
+use crate::stems::distinct_stems;
 pub use draws::Draw;
 pub(crate) use draws::read_draws;
 

@@ -16,7 +16,8 @@ use crate::plan::{Plan, Stack};
 use crate::results::Metric;
 use crate::run::Error;
 use crate::run::build::BuiltWorld;
-use crate::store::{self, Store};
+use crate::stems;
+use crate::store::Store;
 
 /// Turns the world of one run by this machine's clock.
 pub struct Driver {
@@ -173,7 +174,7 @@ impl Driver {
             running.end().map_err(|why| Error::World(format!("{}: {why}", flow.name)))?;
             let Some(output) = running.output() else { continue };
             let side = if running.sends { "" } else { "-server" };
-            let file = format!("programs/{name}-{}{side}.txt", store::file_stem(&flow.name));
+            let file = format!("programs/{name}-{}{side}.txt", stems::file_stem(&flow.name));
             if let Some(store) = store {
                 store.write(&file, output.as_bytes())?;
                 files.push(file);

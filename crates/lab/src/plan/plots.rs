@@ -6,7 +6,7 @@ use super::diagnostic::suggest;
 use super::doc::{Kind, Node};
 use super::names::matches;
 use super::read::{Faults, Reader, as_word};
-use crate::store::{file_stem, metric_stem};
+use crate::stems::{file_stem, metric_stem};
 
 /// One `[[plot]]`.
 #[derive(Clone, Debug, PartialEq)]

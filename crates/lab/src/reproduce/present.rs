@@ -12,7 +12,8 @@ use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::Publication;
 use crate::report::{Table, interval, number};
 use crate::results::PointResult;
-use crate::store::{self, metric_stem};
+use crate::stems::metric_stem;
+use crate::store;
 use crate::sweep::Point;
 
 impl Comparison {

@@ -18,7 +18,8 @@ use crate::flent;
 use crate::output::{record, tables};
 use crate::plan::{Plan, Role, Stack};
 use crate::results::{FlowRecord, Metric, RunResult, Series};
-use crate::store::{self, Store};
+use crate::stems;
+use crate::store::Store;
 use crate::trace::tracer::{FlowExplanation, RunTracer};
 
 /// How often progress is reported and the stop flag is read, in virtual time.
@@ -363,7 +364,7 @@ impl RunFiles<'_> {
 
     fn explained(&mut self, explained: &[FlowExplanation]) -> Result<(), Error> {
         for one in explained {
-            let file = format!("explain/{}-{}.txt", self.name, store::file_stem(&one.flow));
+            let file = format!("explain/{}-{}.txt", self.name, stems::file_stem(&one.flow));
             self.write(file, &format!("{}\n{}", one.why, one.story))?;
         }
         Ok(())

@@ -68,27 +68,6 @@ fn a_file_that_is_there_is_replaced_whole() {
     fs::remove_dir_all(store.root()).unwrap();
 }
 
-#[test]
-fn equal_file_names_are_distinguished() {
-    let names = |texts: &[&str]| distinct_stems(texts.iter().copied());
-    assert_eq!(names(&["a b", "a_b", "A_B"]), ["a_b.2", "a_b", "A_B.3"].map(String::from));
-    assert_eq!(names(&["größer", "gräßer", "grün"]), ["gr__er", "gr__er.2", "gr_n"]);
-    assert_eq!(names(&["x.2", "x y", "x/y", "x.2"]), ["x.2", "x_y", "x_y.2", "x.2.2"]);
-    assert_eq!(names(&["..", ".hidden"]), ["_.", "_hidden"]);
-    let long = ["x".repeat(300), "x".repeat(400)];
-    let long = names(&[&long[0], &long[1]]);
-    assert!(long[0] != long[1] && long.iter().all(|name| name.len() < 80), "{long:?}");
-}
-
-#[test]
-fn a_metric_becomes_a_name_that_a_shell_and_an_address_take_as_it_is() {
-    assert_eq!(metric_stem("queue 95 %"), "queue-95-percent");
-    assert_eq!(
-        metric_stem("switch.out queue length 99.9 %"),
-        "switch.out-queue-length-99.9-percent"
-    );
-}
-
 #[cfg(unix)]
 #[test]
 fn links_are_followed_and_permissions_are_kept() {

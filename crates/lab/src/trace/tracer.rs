@@ -25,6 +25,7 @@ use super::{TraceItem, TraceOutputs};
 use crate::plan::{Diagnostic, Diagnostics, Plan, Role, names, suggest};
 use crate::run::build::BuiltWorld;
 use crate::run::{Error, apps};
+use crate::stems;
 use crate::store::{self, Error as StoreError, Pending, Store};
 
 /// The text that `--explain` gives for a flow.
@@ -286,7 +287,7 @@ impl TracerState {
         traces: &BTreeMap<usize, qlog::Trace>,
         store: &Store,
     ) -> Result<(), StoreError> {
-        let stems = store::distinct_stems(self.known.names.iter().map(String::as_str));
+        let stems = stems::distinct_stems(self.known.names.iter().map(String::as_str));
         for (flow, stem) in stems.iter().enumerate() {
             let own: Vec<(&Conn, &qlog::Trace)> = traces
                 .iter()

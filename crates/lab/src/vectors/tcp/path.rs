@@ -3,7 +3,8 @@
 use super::capture::{SenderTap, SentPacket};
 use super::figures::{Counters, Sample};
 use super::{CLIENT_PORT, Recorder, Recording, SERVER_PORT};
-use crate::store::{self, Pending, file_stem};
+use crate::stems::file_stem;
+use crate::store::{self, Pending};
 use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
