@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use datapath::qdisc::GuestQdisc;
 use datapath::tcp::cc::{Algorithm, CongestionControl, Guest, GuestError};
@@ -14,7 +13,6 @@ use iproute::words::{GrammarError, Words};
 use sim::loss::{LossKind, LossModel};
 
 use crate::application::{Application, ApplicationKind};
-use crate::plan::{Diagnostics, Error, Experiment};
 
 /// Names that an experiment file may use besides those of the product.
 ///
@@ -180,27 +178,6 @@ impl Registry {
         self
     }
 
-    /// Reads the file at `path` with the given `KEY=VALUE` settings, as [`Experiment::load`].
-    ///
-    /// # Errors
-    /// When the file cannot be read, or it or any of its points is invalid.
-    pub fn load(&self, path: &Path, settings: &[String]) -> Result<Experiment, Error> {
-        Experiment::load_with(self, path, settings)
-    }
-
-    /// Reads an experiment from `text`, as [`Experiment::parse`]; `name` stands in messages.
-    ///
-    /// # Errors
-    /// When the text or any of its points is invalid.
-    pub fn parse(
-        &self,
-        name: &str,
-        text: &str,
-        settings: &[String],
-    ) -> Result<Experiment, Diagnostics> {
-        Experiment::parse_with(self, name, text, settings)
-    }
-
     /// The qdiscs of the user.
     pub(crate) fn qdiscs(&self) -> &[GuestKind] {
         &self.qdiscs
@@ -238,6 +215,7 @@ impl Registry {
 mod tests {
     use super::*;
     use crate::application::FlowPlace;
+    use crate::plan::Experiment;
     use apps::{App, TcpSend, TcpSink};
     use datapath::qdisc::fifo::{Fifo, FifoKind};
     use datapath::rng::Rng;

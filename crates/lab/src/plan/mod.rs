@@ -339,6 +339,29 @@ impl Experiment {
     }
 }
 
+impl Registry {
+    /// Reads the file at `path` with the given `KEY=VALUE` settings, as [`Experiment::load`].
+    ///
+    /// # Errors
+    /// When the file cannot be read, or it or any of its points is invalid.
+    pub fn load(&self, path: &Path, settings: &[String]) -> Result<Experiment, Error> {
+        Experiment::load_with(self, path, settings)
+    }
+
+    /// Reads an experiment from `text`, as [`Experiment::parse`]; `name` stands in messages.
+    ///
+    /// # Errors
+    /// When the text or any of its points is invalid.
+    pub fn parse(
+        &self,
+        name: &str,
+        text: &str,
+        settings: &[String],
+    ) -> Result<Experiment, Diagnostics> {
+        Experiment::parse_with(self, name, text, settings)
+    }
+}
+
 /// The name and the text of a file.
 fn read_file(path: &Path) -> Result<(String, String), Error> {
     let name = path.display().to_string();
