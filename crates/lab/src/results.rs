@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use datapath::units::Instant;
+use iproute::ss::SocketView;
 use serde_json::{Map, Value as Json, json};
 
-use crate::run::SocketDump;
 pub use crate::samples::Samples;
 use crate::stats::Summary;
-use crate::trace::tracer::FlowExplanation;
 
 /// One number that a run gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,28 @@ pub struct Series {
     pub time_ns: Arc<[i64]>,
     /// The columns.
     pub columns: Vec<Column>,
+}
+
+/// The TCP connections of one host at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketDump {
+    /// When.
+    pub at: Instant,
+    /// The host's name.
+    pub node: String,
+    /// Its connections, in the order of their numbers.
+    pub sockets: Vec<SocketView>,
+}
+
+/// The text that `--explain` gives for a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowExplanation {
+    /// The flow.
+    pub flow: String,
+    /// What happened, line by line.
+    pub story: String,
+    /// Why it was not faster.
+    pub why: String,
 }
 
 /// What became of a flow.
@@ -333,6 +355,31 @@ impl RunResult {
             run["ss"] = self.sockets.iter().map(SocketDump::to_json).collect();
         }
         run
+    }
+}
+
+impl SocketDump {
+    /// As `ss -tino` prints it, below a line that says when and where.
+    pub fn text(&self) -> String {
+        let nanos = self.at.as_nanos();
+        let mut out = format!(
+            "# {} at {}.{:06} s\n",
+            self.node,
+            nanos / 1_000_000_000,
+            nanos / 1_000 % 1_000_000
+        );
+        out.push_str(&iproute::ss::head());
+        out.extend(self.sockets.iter().map(iproute::ss::text));
+        out
+    }
+
+    /// As an object.
+    pub fn to_json(&self) -> Json {
+        json!({
+            "time_ns": self.at.as_nanos(),
+            "node": self.node,
+            "sockets": self.sockets.iter().map(iproute::ss::json).collect::<Vec<_>>(),
+        })
     }
 }
 

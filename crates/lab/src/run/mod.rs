@@ -24,7 +24,7 @@ mod utilisation;
 mod workload;
 
 pub use one::run_plan;
-pub use sockets::{SocketDump, SsAt};
+pub use sockets::SsAt;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

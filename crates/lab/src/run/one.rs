@@ -11,16 +11,16 @@ use super::capture::{self, OpenCapture};
 use super::clock::Clock;
 use super::sample::{RunSamples, Sampler};
 use super::shown::{self, ViewRecorder};
-use super::sockets::{self, SocketDump, SsAt};
+use super::sockets::{self, SsAt};
 use super::utilisation::Utilisation;
 use super::{Error, Options, measure, workload};
 use crate::flent;
 use crate::output::{record, tables};
 use crate::plan::{Plan, Role, Stack};
-use crate::results::{FlowRecord, Metric, RunResult, Series};
+use crate::results::{FlowExplanation, FlowRecord, Metric, RunResult, Series, SocketDump};
 use crate::stems;
 use crate::store::Store;
-use crate::trace::tracer::{FlowExplanation, RunTracer};
+use crate::trace::tracer::RunTracer;
 
 /// How often progress is reported and the stop flag is read, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);

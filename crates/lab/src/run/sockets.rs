@@ -2,11 +2,11 @@
 
 use datapath::units::{Duration, Instant};
 use iproute::ss::SocketView;
-use serde_json::{Value as Json, json};
 use sim::link::NodeId;
 
 use super::build::BuiltWorld;
 use crate::plan::{Plan, Role};
+use crate::results::SocketDump;
 
 /// When the sockets are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +15,6 @@ pub enum SsAt {
     Time(Duration),
     /// When the run has ended.
     End,
-}
-
-/// The TCP connections of one host at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SocketDump {
-    /// When.
-    pub at: Instant,
-    /// The host's name.
-    pub node: String,
-    /// Its connections, in the order of their numbers.
-    pub sockets: Vec<SocketView>,
 }
 
 impl core::str::FromStr for SsAt {
@@ -57,29 +46,4 @@ pub fn list_sockets(plan: &Plan, built: &BuiltWorld) -> Vec<SocketDump> {
         }
     }
     dumps
-}
-
-impl SocketDump {
-    /// As `ss -tino` prints it, below a line that says when and where.
-    pub fn text(&self) -> String {
-        let nanos = self.at.as_nanos();
-        let mut out = format!(
-            "# {} at {}.{:06} s\n",
-            self.node,
-            nanos / 1_000_000_000,
-            nanos / 1_000 % 1_000_000
-        );
-        out.push_str(&iproute::ss::head());
-        out.extend(self.sockets.iter().map(iproute::ss::text));
-        out
-    }
-
-    /// As an object.
-    pub fn to_json(&self) -> Json {
-        json!({
-            "time_ns": self.at.as_nanos(),
-            "node": self.node,
-            "sockets": self.sockets.iter().map(iproute::ss::json).collect::<Vec<_>>(),
-        })
-    }
 }

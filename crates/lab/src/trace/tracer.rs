@@ -23,21 +23,11 @@ use super::qlog;
 use super::tracks::Tracks;
 use super::{TraceItem, TraceOutputs};
 use crate::plan::{Diagnostic, Diagnostics, Plan, Role, names, suggest};
+use crate::results::FlowExplanation;
 use crate::run::build::BuiltWorld;
 use crate::run::{Error, apps};
 use crate::stems;
 use crate::store::{self, Error as StoreError, Pending, Store};
-
-/// The text that `--explain` gives for a flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowExplanation {
-    /// The flow.
-    pub flow: String,
-    /// What happened, line by line.
-    pub story: String,
-    /// Why it was not faster.
-    pub why: String,
-}
 
 /// Looks at a run.
 pub struct RunTracer {
