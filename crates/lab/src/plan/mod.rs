@@ -7,6 +7,7 @@
 mod diagnostic;
 pub(crate) mod doc;
 mod draft;
+pub(crate) mod flent;
 mod flows;
 mod ip;
 pub mod limits;

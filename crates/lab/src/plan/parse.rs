@@ -11,7 +11,7 @@ use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, 
 use super::names::NamedNodes;
 use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flows, ip, limits, plots, routes, topology, walk, workload};
+use super::{flent, flows, ip, limits, plots, routes, topology, walk, workload};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -107,7 +107,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
     limits::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
     if let Some(test) = measure.flent
-        && let Err(why) = crate::flent::series_names(test, &flows)
+        && let Err(why) = flent::series_names(test, &flows)
     {
         let at = root.get("measure").map_or(&root.at, |node| &node.at);
         faults.add(at, format!("the flows are not those of flent's {}: {why}", test.name()), None);
