@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// So many faults are noted.
+pub const NOTED: usize = 1_000;
+
 /// One fault in an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {

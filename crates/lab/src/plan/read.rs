@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use datapath::units::{Duration, Rate};
 
-use super::diagnostic::{Diagnostic, suggest};
+use super::diagnostic::{Diagnostic, NOTED, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::limits::TIME_MAX;
 use super::quantity;
@@ -58,9 +58,6 @@ impl<'a> Faults<'a> {
         list
     }
 }
-
-/// So many faults are noted.
-pub const NOTED: usize = 1_000;
 
 /// A table being read: every key that is asked for is known, every other one is a fault.
 pub struct Reader<'a, 'd> {
