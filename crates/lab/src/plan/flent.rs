@@ -1,6 +1,7 @@
 //! What flent calls a test and the series of its flows.
 
-use super::model::{App, FlentTest, FlowPlan};
+use super::app::{App, FlowPlan};
+use super::measure::FlentTest;
 
 /// The name that flent's test gives each flow of a plan, in the plan's order; `None` for flows that
 /// it does not know.

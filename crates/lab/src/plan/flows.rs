@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
+use super::app::{App, FlowPlan};
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{App, FlowPlan};
 use super::names::{NamedNodes, check_name, check_unique};
 use super::read::{Faults, Reader};
 use super::{limits, tc};

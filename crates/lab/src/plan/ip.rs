@@ -11,7 +11,7 @@ use iproute::ip::{Ip, IpError};
 use sim::topology::{WireId, default_addresses};
 
 use super::doc::{Kind, Node, Origin};
-use super::model::{LinkPlan, NodePlan};
+use super::network::{LinkPlan, NodePlan};
 use super::read::{Faults, Reader};
 use super::{quantity, sysctl};
 

@@ -3,8 +3,10 @@
 
 use datapath::units::Duration;
 
+use super::app::{App, FlowPlan};
 use super::doc::Origin;
-use super::model::{App, FlowPlan, LinkPlan, Measure, NodePlan, Role};
+use super::measure::Measure;
+use super::network::{LinkPlan, NodePlan, Role};
 use super::read::Faults;
 use super::routes::{RouteTable, ShortestPaths};
 

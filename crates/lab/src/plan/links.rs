@@ -5,8 +5,8 @@ use sim::rules::Rule;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{COST, Direction, LinkPlan, PortPlan};
 use super::names::{Index, NamedNodes, check_name, check_unique, matches, numbered};
+use super::network::{COST, Direction, LinkPlan, PortPlan};
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::varying::LossSetting;
 use super::{ip, limits, tc, varying};

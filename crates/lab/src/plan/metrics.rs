@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::app::{App, FlowPlan};
 use super::diagnostic::suggest;
-use super::model::{App, FlowPlan, Plan, Role};
+use super::model::Plan;
 use super::names::matches;
+use super::network::Role;
 
 const STATISTICS: [&str; 5] = ["mean", "median", "max", "min", "stddev"];
 

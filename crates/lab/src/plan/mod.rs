@@ -4,6 +4,7 @@
 //! every repetition its own values. [`Experiment::plan`] yields the plan of one repetition of one
 //! point, through the same checks as the file itself.
 
+mod app;
 mod diagnostic;
 pub(crate) mod doc;
 mod draft;
@@ -12,9 +13,11 @@ mod flows;
 mod ip;
 pub mod limits;
 mod links;
+mod measure;
 pub mod metrics;
 mod model;
 pub(crate) mod names;
+mod network;
 mod nodes;
 mod parameters;
 mod parse;
@@ -33,14 +36,14 @@ pub mod workload;
 
 use std::path::Path;
 
+pub use app::{App, FlowPlan};
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
 pub use draft::{Draft, Edit, EditKind};
 pub use ip::{interfaces, links_of_nodes};
-pub use model::{
-    App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
-    PortPlan, Role, Stack, SysctlSetting, Weights,
-};
+pub use measure::{FlentTest, Measure};
+pub use model::{Fabric, Plan, Weights};
 pub use names::matches;
+pub use network::{Direction, LinkPlan, NodePlan, Offload, PortPlan, Role, Stack, SysctlSetting};
 pub use routes::ShortestPaths;
 
 use crate::registry::Registry;

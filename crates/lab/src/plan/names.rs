@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::diagnostic::suggest;
 use super::doc::{Key, Origin};
 use super::limits::NAME_MAX;
-use super::model::NodePlan;
+use super::network::NodePlan;
 use super::read::Faults;
 
 /// Names go into file names and port names: letters, digits, `-` and `_`.

@@ -9,8 +9,8 @@ use datapath::tcp::cc::dctcp;
 
 use super::doc::{Key, Kind, Node, Origin};
 use super::ip::Lines;
-use super::model::{NodePlan, Offload, Role, Stack};
 use super::names::{check_name, check_unique, numbered};
+use super::network::{NodePlan, Offload, Role, Stack};
 use super::read::{Faults, Reader};
 use super::{ip, limits, sysctl};
 

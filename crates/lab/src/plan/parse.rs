@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use datapath::units::Duration;
 
+use super::app::{App, FlowPlan};
 use super::diagnostic::Diagnostics;
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::links::{NamedPorts, read_links, read_ports};
-use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role, Stack};
+use super::measure::{FlentTest, Measure};
+use super::model::Plan;
 use super::names::NamedNodes;
+use super::network::{LinkPlan, NodePlan, Role, Stack};
 use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
 use super::{flent, flows, ip, limits, plots, routes, topology, walk, workload};

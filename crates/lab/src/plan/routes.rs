@@ -6,8 +6,8 @@ use datapath::fib::Features;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
-use super::model::{LinkPlan, NodePlan, Role};
 use super::names::{Index, NamedNodes};
+use super::network::{LinkPlan, NodePlan, Role};
 use super::read::{Faults, Reader, as_texts};
 use super::shortest::{self, Classes};
 

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::model::{LinkPlan, NodePlan, Role};
+use super::network::{LinkPlan, NodePlan, Role};
 
 /// Destinations that all other nodes reach in the same way: the hosts with one link of a switch, or
 /// a host of its own.

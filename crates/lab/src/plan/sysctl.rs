@@ -6,7 +6,7 @@ use datapath::tcp::config::{Sysctl, SysctlError};
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Kind, Node};
-use super::model::SysctlSetting;
+use super::network::SysctlSetting;
 use super::read::{Faults, as_text};
 use super::tc;
 

@@ -11,7 +11,7 @@ use sim::schedule::{OPPORTUNITY, Schedule};
 
 use super::doc::{Kind, Node};
 use super::limits::{SCHEDULE_MAX, TIME_MAX};
-use super::model::Direction;
+use super::network::Direction;
 use super::quantity;
 use super::read::{Faults, Reader};
 use crate::input;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use datapath::units::Duration;
 
-use super::model::{LinkPlan, NodePlan, Role};
+use super::network::{LinkPlan, NodePlan, Role};
 use super::routes::{Hop, ShortestPaths};
 
 /// Why packets would not arrive.

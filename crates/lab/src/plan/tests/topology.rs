@@ -1,7 +1,7 @@
 //! `[topology]` as it is written.
 
 use super::*;
-use crate::plan::model::Role;
+use crate::plan::network::Role;
 
 fn experiment(topology: &str) -> String {
     format!(

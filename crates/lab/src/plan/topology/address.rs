@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use datapath::fib::Prefix;
 
-use super::super::model::{LinkPlan, NodePlan, Role};
+use super::super::network::{LinkPlan, NodePlan, Role};
 use super::IpVersion;
 
 /// Where addresses of one IP version begin.

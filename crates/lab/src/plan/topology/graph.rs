@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::super::limits::{LINKS_MAX, NAME_MAX, NODES_MAX};
 use super::super::links;
-use super::super::model::Role;
 use super::super::names::is_name;
+use super::super::network::Role;
 use super::super::quantity;
 use super::super::suggest;
 use super::shapes::{Shape, ShapeLink, Tier};

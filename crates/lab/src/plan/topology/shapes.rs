@@ -3,7 +3,7 @@
 use datapath::rng::Rng;
 use datapath::units::{Duration, Rate};
 
-use super::super::model::Role;
+use super::super::network::Role;
 use super::random;
 
 /// Nodes and links of a network.

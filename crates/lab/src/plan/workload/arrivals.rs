@@ -7,7 +7,7 @@ use super::sizes::Sizes;
 use super::{Arrivals, Net, RequestPattern};
 use crate::plan::flows::{REQUEST_BYTES, positive_size};
 use crate::plan::limits;
-use crate::plan::model::Role;
+use crate::plan::network::Role;
 use crate::plan::read::Reader;
 
 /// The hosts of a workload, the rack of each, and which of them are clients.

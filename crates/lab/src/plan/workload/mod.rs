@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
+use super::app::{App, FlowPlan};
 use super::doc::{Key, Node, Origin};
 use super::limits;
-use super::model::{App, FlowPlan, LinkPlan, NodePlan, Role};
 use super::names::{NamedNodes, check_name};
+use super::network::{LinkPlan, NodePlan, Role};
 use super::quantity;
 use super::read::{Faults, Reader};
 use super::routes::ShortestPaths;
