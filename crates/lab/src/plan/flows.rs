@@ -11,7 +11,7 @@ use super::app::{App, FlowPlan};
 use super::doc::{Key, Kind, Node, Origin};
 use super::names::{NamedNodes, check_name, check_unique};
 use super::read::{Faults, Reader};
-use super::{limits, tc};
+use super::{limit_checks, limits, tc};
 use crate::application::GuestApp;
 
 /// Reads `[flows]`, and tells where each flow was written.
@@ -69,8 +69,16 @@ impl Room {
     ) -> bool {
         let hosts = count.and_then(|count| count.checked_mul(further));
         let most = limits::FURTHER_HOSTS_MAX;
-        let fits = limits::within_limit("flows", self.flows, count, limits::FLOWS_MAX, at, faults)
-            && limits::within_limit("servers in its flows", self.further, hosts, most, at, faults);
+        let fits =
+            limit_checks::within_limit("flows", self.flows, count, limits::FLOWS_MAX, at, faults)
+                && limit_checks::within_limit(
+                    "servers in its flows",
+                    self.further,
+                    hosts,
+                    most,
+                    at,
+                    faults,
+                );
         self.flows = self.flows.saturating_add(count.unwrap_or(0)).min(limits::FLOWS_MAX);
         self.further = self.further.saturating_add(hosts.unwrap_or(0)).min(most);
         fits

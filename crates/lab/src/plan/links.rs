@@ -9,7 +9,7 @@ use super::names::{Index, NamedNodes, check_name, check_unique, matches, numbere
 use super::network::{COST, Direction, LinkPlan, PortPlan};
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::varying::LossSetting;
-use super::{ip, limits, tc, varying};
+use super::{ip, limit_checks, limits, tc, varying};
 
 /// Links, and where each was written. An end with `*` makes a link for every node that fits,
 /// called `NAME-1`, `NAME-2`, ….
@@ -28,7 +28,7 @@ pub fn read_links<'a>(
             texts += rules + link.events.len();
             links.push(link);
             places.push(&key.at);
-            if !limits::within_limit(
+            if !limit_checks::within_limit(
                 "rules and events",
                 0,
                 Some(texts),
@@ -72,7 +72,7 @@ fn read_link(
         return None;
     };
     let count = from.len().checked_mul(to.len());
-    if !limits::within_limit("links", before, count, limits::LINKS_MAX, at, faults) {
+    if !limit_checks::within_limit("links", before, count, limits::LINKS_MAX, at, faults) {
         return None;
     }
     let pairs: Vec<[usize; 2]> =

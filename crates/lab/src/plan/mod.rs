@@ -11,6 +11,7 @@ mod draft;
 pub(crate) mod flent;
 mod flows;
 mod ip;
+mod limit_checks;
 pub mod limits;
 mod links;
 mod measure;

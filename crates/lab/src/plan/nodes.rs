@@ -12,7 +12,7 @@ use super::ip::Lines;
 use super::names::{check_name, check_unique, numbered};
 use super::network::{NodePlan, Offload, Role, Stack};
 use super::read::{Faults, Reader};
-use super::{ip, limits, sysctl};
+use super::{ip, limit_checks, limits, sysctl};
 
 const STACKS: [(&str, Stack); 2] = [("ours", Stack::Ours), ("kernel", Stack::Kernel)];
 const OFFLOADS: [(&str, Offload); 4] =
@@ -54,14 +54,14 @@ pub fn read_nodes<'a>(
         table.finish();
         let several = count.unwrap_or(1) as usize;
         texts += several * (plan.ip.len() + plan.at.len() + plan.sysctls.len());
-        if !limits::within_limit(
+        if !limit_checks::within_limit(
             "nodes",
             nodes.plans.len(),
             Some(several),
             limits::NODES_MAX,
             &key.at,
             faults,
-        ) || !limits::within_limit(
+        ) || !limit_checks::within_limit(
             "lines for nodes",
             0,
             Some(texts),

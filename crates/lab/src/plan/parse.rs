@@ -14,7 +14,7 @@ use super::names::NamedNodes;
 use super::network::{LinkPlan, NodePlan, Role, Stack};
 use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flent, flows, ip, limits, plots, routes, topology, walk, workload};
+use super::{flent, flows, ip, limit_checks, plots, routes, topology, walk, workload};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -108,7 +108,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let measure = read_measure(top.node("measure"), &ports, &links, faults);
     let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
-    limits::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
+    limit_checks::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
     if let Some(test) = measure.flent
         && let Err(why) = flent::series_names(test, &flows)
     {
@@ -126,7 +126,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let places = SourcePositions { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
     let written = routes::read(routes, &named, &links, faults);
-    limits::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
+    limit_checks::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
     let ways = match &fabric {
         None => routes::ShortestPaths::resolve(&nodes, &links, &written),
         Some(_) => routes::ShortestPaths::shortest(&nodes, &links, &written, &[]),

@@ -12,13 +12,13 @@ use datapath::units::{Duration, Rate};
 
 use super::doc::{Key, Node, Origin};
 use super::ip::Lines;
-use super::limits;
 use super::links::amended;
 use super::model::{Fabric, Weights};
 use super::names::{check_unique, matches};
 use super::network::{COST, Direction, LinkPlan, NodePlan, PortPlan, Role};
 use super::nodes::{Nodes, read_node};
 use super::read::{Faults, Reader};
+use super::{limit_checks, limits};
 use shapes::{Kind, Shape, ShapeLink, Tier};
 
 /// What `[topology]` makes: nodes and links that come behind the written ones.
@@ -136,7 +136,14 @@ impl<'a> Generated<'a> {
         faults: &Faults<'_>,
     ) -> Option<Fabric> {
         let count = Some(self.shape.links.len());
-        if !limits::within_limit("links", links.len(), count, limits::LINKS_MAX, self.at, faults) {
+        if !limit_checks::within_limit(
+            "links",
+            links.len(),
+            count,
+            limits::LINKS_MAX,
+            self.at,
+            faults,
+        ) {
             return None;
         }
         let before = links.len();
@@ -183,8 +190,14 @@ impl<'a> Generated<'a> {
                 texts += link.events.len()
                     + link.directions.iter().map(|one| one.rules.len()).sum::<usize>();
                 let most = limits::TEXTS_MAX;
-                if !limits::within_limit("rules and events", 0, Some(texts), most, &key.at, faults)
-                {
+                if !limit_checks::within_limit(
+                    "rules and events",
+                    0,
+                    Some(texts),
+                    most,
+                    &key.at,
+                    faults,
+                ) {
                     return;
                 }
             }
@@ -219,8 +232,14 @@ fn amend_nodes<'a>(
             table.finish();
             texts += plan.ip.len() + plan.at.len() + plan.sysctls.len();
             let most = limits::TEXTS_MAX;
-            let fits =
-                limits::within_limit("lines for nodes", 0, Some(texts), most, &key.at, faults);
+            let fits = limit_checks::within_limit(
+                "lines for nodes",
+                0,
+                Some(texts),
+                most,
+                &key.at,
+                faults,
+            );
             if !fits || (before && !faults.is_empty()) {
                 return;
             }
@@ -278,8 +297,8 @@ fn in_one_piece(shape: Shape) -> Result<Shape, String> {
 }
 
 fn fits((nodes, links): (usize, usize), before: usize, at: &Origin, faults: &Faults<'_>) -> bool {
-    limits::within_limit("nodes", before, Some(nodes), limits::NODES_MAX, at, faults)
-        && limits::within_limit("links", 0, Some(links), limits::LINKS_MAX, at, faults)
+    limit_checks::within_limit("nodes", before, Some(nodes), limits::NODES_MAX, at, faults)
+        && limit_checks::within_limit("links", 0, Some(links), limits::LINKS_MAX, at, faults)
 }
 
 fn read_kind(word: Word, table: &mut Reader<'_, '_>) -> Option<Kind> {
