@@ -131,8 +131,8 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         None => routes::ShortestPaths::resolve(&nodes, &links, &written),
         Some(_) => routes::ShortestPaths::shortest(&nodes, &links, &written, &[]),
     };
-    let workloads =
-        workload::read(workload_entries, &named, &links, &ways, &flows, duration, faults);
+    let net = workload::Net { nodes: &named, links: &links, ways: &ways };
+    let workloads = workload::read(workload_entries, &net, &flows, duration, faults);
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check((&nodes, &lines), &ip::Lines::of("", root), &links, faults);
     if faults.is_empty() {

@@ -94,7 +94,7 @@ impl std::str::FromStr for Format {
 }
 
 /// Reads `[[plot]]`.
-pub fn read(node: Option<&Node>, axes: &[&str], faults: &Faults<'_>) -> Vec<PlotPlan> {
+pub(super) fn read(node: Option<&Node>, axes: &[&str], faults: &Faults<'_>) -> Vec<PlotPlan> {
     let Some(node) = node else { return Vec::new() };
     let Kind::List(items) = &node.kind else {
         faults.add(&node.at, "plots are written as [[plot]]", None);

@@ -1,6 +1,6 @@
 //! `ss -tio` of all hosts at chosen times of a run.
 
-use datapath::units::{Duration, Instant};
+use datapath::units::Duration;
 use iproute::ss::SocketView;
 use sim::link::NodeId;
 

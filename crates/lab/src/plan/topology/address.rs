@@ -7,7 +7,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::Prefix;
 
 use super::super::network::{LinkPlan, NodePlan, Role};
-use super::IpVersion;
+
+/// Which addresses a network has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpVersion {
+    V4,
+    V6,
+}
 
 /// Where addresses of one IP version begin.
 struct Space {

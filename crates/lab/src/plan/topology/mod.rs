@@ -19,6 +19,7 @@ use super::network::{COST, Direction, LinkPlan, NodePlan, PortPlan, Role};
 use super::nodes::{Nodes, read_node};
 use super::read::{Faults, Reader};
 use super::{limit_checks, limits};
+use address::IpVersion;
 use shapes::{Kind, Shape, ShapeLink, Tier};
 
 /// What `[topology]` makes: nodes and links that come behind the written ones.
@@ -34,13 +35,6 @@ pub struct Generated<'a> {
     weights: Weights,
     converge: Option<Duration>,
     version: IpVersion,
-}
-
-/// Which addresses a network has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IpVersion {
-    V4,
-    V6,
 }
 
 /// What the links of a tier are where nothing else is said.

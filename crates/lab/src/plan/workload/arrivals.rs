@@ -3,12 +3,24 @@
 use std::collections::BTreeMap;
 
 use super::matrix::Matrix;
+use super::rules::{Arrivals, RequestPattern};
 use super::sizes::Sizes;
-use super::{Arrivals, Net, RequestPattern};
 use crate::plan::flows::{REQUEST_BYTES, positive_size};
 use crate::plan::limits;
-use crate::plan::network::Role;
+use crate::plan::names::NamedNodes;
+use crate::plan::network::{LinkPlan, Role};
 use crate::plan::read::Reader;
+use crate::plan::routes::ShortestPaths;
+
+/// What a workload runs on.
+pub struct Net<'a> {
+    /// Hosts and routers.
+    pub nodes: &'a NamedNodes<'a>,
+    /// Its links.
+    pub links: &'a [LinkPlan],
+    /// The ways through it.
+    pub ways: &'a ShortestPaths,
+}
 
 /// The hosts of a workload, the rack of each, and which of them are clients.
 pub struct WorkloadHosts<'a> {
@@ -154,7 +166,7 @@ fn uplinks(racks: &[u32], net: &Net<'_>) -> Option<f64> {
     let mut sum = Some(0.0);
     for link in net.links {
         for (end, direction) in link.ends.iter().zip(&link.directions) {
-            let routers = link.ends.iter().all(|end| net.nodes[*end].role == Role::Router);
+            let routers = link.ends.iter().all(|end| net.nodes.plans[*end].role == Role::Router);
             if routers && switches.contains(end) {
                 let rate = direction.rate.map(|rate| rate.bits_per_sec() as f64);
                 sum = sum.zip(rate).map(|(sum, rate)| sum + rate);

@@ -7,7 +7,7 @@ use datapath::units::Duration;
 
 use super::super::limits::{HOST_FLOWS_MAX, TIME_MAX, WORKLOAD_FLOWS_MAX};
 use super::super::suggest;
-use super::TraceFlow;
+use super::rules::TraceFlow;
 use super::sizes::{self, Points};
 use crate::input;
 

@@ -3,6 +3,7 @@
 mod arrivals;
 mod files;
 pub mod matrix;
+mod rules;
 pub mod sizes;
 
 use std::collections::BTreeMap;
@@ -14,87 +15,20 @@ use super::app::{App, FlowPlan};
 use super::doc::{Key, Node, Origin};
 use super::limits;
 use super::names::{NamedNodes, check_name};
-use super::network::{LinkPlan, NodePlan, Role};
+use super::network::{NodePlan, Role};
 use super::quantity;
 use super::read::{Faults, Reader};
-use super::routes::ShortestPaths;
 use super::suggest;
+pub(super) use arrivals::Net;
+use arrivals::WorkloadHosts;
 use matrix::Matrix;
+pub use rules::{Arrivals, RequestPattern, TraceFlow, WorkloadPlan};
 use sizes::Sizes;
 
-/// Many flows by rule.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkloadPlan {
-    /// Name, unique among workloads, flows and groups.
-    pub name: String,
-    /// The hosts that take part.
-    pub hosts: Vec<usize>,
-    /// The rack of each of them.
-    pub racks: Vec<u32>,
-    /// How large flows are.
-    pub sizes: Sizes,
-    /// Who sends to whom.
-    pub matrix: Matrix,
-    /// Of an incast: the hosts that ask, as indices of `hosts`.
-    pub clients: Vec<usize>,
-    /// When flows begin.
-    pub arrivals: Arrivals,
-    /// No flow begins before.
-    pub start: Duration,
-    /// No flow begins at or after.
-    pub stop: Duration,
-    /// Settings of its connections, as of a flow.
-    pub template: FlowPlan,
-}
-
-/// When flows begin.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Arrivals {
-    /// At random: so many events a second, of all hosts together.
-    Poisson(f64),
-    /// The same on average, but each host is on and off for exponentially distributed times of these
-    /// means.
-    OnOff(f64, Duration, Duration),
-    /// Each host has so many at a time, and pauses so long behind each.
-    Closed(u32, Duration),
-    /// Each client of an incast asks again when all parts of an answer are there.
-    Requests(RequestPattern),
-    /// As listed.
-    Trace(Vec<TraceFlow>),
-}
-
-/// The requests of a client over persistent connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestPattern {
-    /// Requests that it has going at a time.
-    pub concurrency: u32,
-    /// The pause between the last part of an answer and the next request.
-    pub think: Duration,
-    /// Bytes of a request to one server.
-    pub bytes: u64,
-    /// So many, one after the other; without end if nothing is said.
-    pub count: Option<u64>,
-}
-
-/// A flow of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceFlow {
-    /// When it begins, after the workload's start.
-    pub at: Duration,
-    /// Who sends, as an index of the workload's hosts.
-    pub from: usize,
-    /// Who receives.
-    pub to: usize,
-    /// Bytes.
-    pub bytes: u64,
-}
-
 /// Reads all of `[workload]`.
-pub fn read(
+pub(super) fn read(
     entries: &[(Key, Node)],
-    nodes: &NamedNodes<'_>,
-    links: &[LinkPlan],
-    ways: &ShortestPaths,
+    net: &Net<'_>,
     flows: &[FlowPlan],
     duration: Duration,
     faults: &Faults<'_>,
@@ -112,22 +46,13 @@ pub fn read(
             faults.add(&key.at, message, None);
             break;
         }
-        let net = Net { nodes: nodes.plans, named: nodes, links, ways };
-        plans.extend(read_one(key, node, &net, duration, faults));
+        plans.extend(read_one(key, node, net, duration, faults));
     }
     plans
 }
 
 /// Workloads: each has a port of its own at every host.
 const WORKLOADS_MAX: usize = 500;
-
-/// What a workload runs on.
-struct Net<'a> {
-    nodes: &'a [NodePlan],
-    named: &'a NamedNodes<'a>,
-    links: &'a [LinkPlan],
-    ways: &'a ShortestPaths,
-}
 
 fn read_one(
     key: &Key,
@@ -137,7 +62,7 @@ fn read_one(
     faults: &Faults<'_>,
 ) -> Option<WorkloadPlan> {
     let mut table = Reader::new(node, faults)?;
-    let hosts = read_hosts(&mut table, net.named);
+    let hosts = read_hosts(&mut table, net.nodes);
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop").unwrap_or(duration).min(duration);
     if start >= stop {
@@ -154,16 +79,16 @@ fn read_one(
     }
     let racks = racks(&hosts, net);
     let (sizes, matrix, clients, arrivals) = if table.node("trace").is_some() {
-        let flows = read_trace(&mut table, &hosts, net.nodes, stop - start)?;
+        let flows = read_trace(&mut table, &hosts, net.nodes.plans, stop - start)?;
         (Sizes::Fixed(1), Matrix::AllToAll, Vec::new(), Arrivals::Trace(flows))
     } else {
         let sizes = read_sizes(&mut table)?;
         let matrix = read_matrix(&mut table, hosts.len(), &racks)?;
         let clients = match matrix {
-            Matrix::Incast(_) => read_clients(&mut table, &hosts, net.named)?,
+            Matrix::Incast(_) => read_clients(&mut table, &hosts, net.nodes)?,
             _ => Vec::new(),
         };
-        let who = arrivals::WorkloadHosts { hosts: &hosts, racks: &racks, clients: &clients };
+        let who = WorkloadHosts { hosts: &hosts, racks: &racks, clients: &clients };
         let arrivals = arrivals::read(&mut table, &who, &sizes, &matrix, net)?;
         (sizes, matrix, clients, arrivals)
     };
@@ -378,7 +303,8 @@ fn read_trace(
 fn check_paths(hosts: &[usize], net: &Net<'_>, at: &Origin, faults: &Faults<'_>) -> Option<()> {
     for &host in &hosts[1..] {
         for (from, to) in [(hosts[0], host), (host, hosts[0])] {
-            if let Err(problem) = super::walk::walk(from, to, net.nodes, net.links, net.ways) {
+            if let Err(problem) = super::walk::walk(from, to, net.nodes.plans, net.links, net.ways)
+            {
                 faults.add(at, problem.message, problem.help);
                 return None;
             }
@@ -438,52 +364,4 @@ fn too_fast(plan: &WorkloadPlan) -> Option<String> {
     (fastest > most).then(|| {
         format!("{who} would start {fastest:.0} {what} a second; at most {most} are possible")
     })
-}
-
-impl WorkloadPlan {
-    /// Events a second at a host that are drawn, while it is on: flows that it begins, of an incast requests.
-    pub(crate) fn event_rate(&self, host: usize) -> Option<f64> {
-        let share = match self.matrix {
-            Matrix::Incast(_) if self.clients.binary_search(&host).is_err() => 0.0,
-            Matrix::Incast(_) => 1.0 / self.clients.len() as f64,
-            _ => self.matrix.source_share(host, self.hosts.len()),
-        };
-        match self.arrivals {
-            Arrivals::Poisson(rate) => Some(rate * share),
-            Arrivals::OnOff(rate, on, off) => {
-                let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
-                Some(rate * share * (busy + idle) / busy)
-            }
-            Arrivals::Closed(..) | Arrivals::Requests(_) | Arrivals::Trace(_) => None,
-        }
-    }
-
-    /// The flows that an event makes: of an incast, the parts of an answer.
-    pub(crate) fn flows_of_event(&self) -> usize {
-        if let Matrix::Incast(senders) = self.matrix { senders } else { 1 }
-    }
-
-    /// The share of the flows that the host sends which sends most. In an incast no host answers
-    /// itself.
-    fn busiest_share(&self) -> f64 {
-        let hosts = self.hosts.len();
-        if let Matrix::Incast(_) = self.matrix {
-            let clients = self.clients.len() as f64;
-            let asking = if self.clients.len() < hosts { clients } else { clients - 1.0 };
-            return asking / clients / (hosts - 1) as f64;
-        }
-        (0..hosts).map(|host| self.matrix.source_share(host, hosts)).fold(0.0, f64::max)
-    }
-
-    /// The seconds in which its average rate makes as many flows as are to be expected. A host that is on and off begins
-    /// with a time of sending: the longer the pauses are, the more that counts.
-    fn even_span(&self) -> f64 {
-        let seconds = |time: Duration| time.as_nanos() as f64 / 1e9;
-        let span = seconds(self.stop - self.start);
-        let Arrivals::OnOff(_, on, off) = self.arrivals else { return span };
-        let (on, off) = (seconds(on), seconds(off));
-        // The share of hosts that are on falls from all of them to the average with this constant.
-        let settling = on * off / (on + off);
-        span - off * off / (on + off) * libm::expm1(-span / settling)
-    }
 }
