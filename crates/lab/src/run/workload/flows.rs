@@ -7,8 +7,8 @@ use datapath::fib::RouteKey;
 use datapath::packet::protocol;
 use datapath::units::Instant;
 
-use super::Routes;
 use super::ideal::Ideals;
+use super::records::Routes;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
 use crate::run::apps::{FlowEnds, client_port, server_port};
