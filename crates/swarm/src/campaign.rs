@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::case::{Outcome, Violation};
-use crate::{Kind, judge, with_case};
+use crate::kind::Kind;
+use crate::{judge, with_case};
 
 /// Which seeds of which kind, on how many threads.
 #[derive(Clone, Debug)]

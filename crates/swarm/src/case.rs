@@ -4,7 +4,7 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Kind;
+use crate::kind::Kind;
 
 /// One case: plain data, fully drawn before it runs.
 pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::case::{Case, Outcome, Violation};
-use crate::{Kind, judge, shrink, with_case};
+use crate::kind::Kind;
+use crate::{judge, shrink, with_case};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -29,6 +29,7 @@ pub mod draw;
 pub mod file;
 pub mod fuzzer;
 pub mod judge;
+mod kind;
 pub mod oracle;
 pub mod qdisc;
 pub mod route;
@@ -37,43 +38,7 @@ pub mod shrink;
 pub mod wire;
 pub mod world;
 
-use core::fmt;
-use core::str::FromStr;
-
-/// What kind of case is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// [`calls`]: system calls at two hosts.
-    Calls,
-    /// [`qdisc`]: trees of queueing disciplines under load.
-    Qdisc,
-    /// [`wire`]: one living host under a hostile wire.
-    Wire,
-    /// [`route`]: forwarding tables.
-    Route,
-    /// [`router`]: a router between Ethernets.
-    Router,
-    /// [`world`]: whole worlds with impairments.
-    World,
-}
-
-impl Kind {
-    /// All of them, in the order of reports.
-    pub const ALL: [Self; 6] =
-        [Self::Calls, Self::Qdisc, Self::Route, Self::Router, Self::Wire, Self::World];
-
-    /// Its name on the command line and in case files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Qdisc => "qdisc",
-            Self::Wire => "wire",
-            Self::Route => "route",
-            Self::Router => "router",
-            Self::World => "world",
-        }
-    }
-}
+pub use kind::Kind;
 
 /// Calls a generic function with the case type of a kind: `with_case!(kind, judge::seed(7))`.
 #[macro_export]
@@ -88,21 +53,4 @@ macro_rules! with_case {
             $crate::Kind::World => $($path)::+::<$crate::world::Case>($($argument),*),
         }
     };
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("no kind of case is called \"{text}\"; there are {names}")
-        })
-    }
 }

@@ -30,9 +30,9 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
+use crate::kind::Kind;
 use crate::shrink::{with_plainer, without_parts};
 use calls::Call;
 use icmp::Icmp;

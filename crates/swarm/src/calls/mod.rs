@@ -33,9 +33,9 @@ mod wire;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
+use crate::kind::Kind;
 use crate::shrink::without_parts;
 use bench::Bench;
 use step::{Step, Wire};

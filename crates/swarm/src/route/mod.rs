@@ -20,9 +20,9 @@ pub use steps::{Hop, LookupBatch, ObjectCase, RouteCase, RuleCase, Step, Verb};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
+use crate::kind::Kind;
 use crate::shrink::{with_plainer, without_parts};
 use bench::Bench;
 use values::any_prefix;

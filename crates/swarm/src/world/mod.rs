@@ -32,9 +32,9 @@ pub mod words;
 
 pub use plan::Case;
 
-use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
+use crate::kind::Kind;
 
 impl Case {
     /// Any case.
