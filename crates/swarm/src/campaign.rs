@@ -1,4 +1,4 @@
-//! Many seeds on many threads.
+//! Runs many seeds on many threads.
 
 use core::ops::Range;
 use std::num::NonZeroUsize;
@@ -11,14 +11,14 @@ use crate::case::{Outcome, Violation};
 use crate::kind::Kind;
 use crate::{judge, with_case};
 
-/// Which seeds of which kind, on how many threads.
+/// Which seeds of which kind run, on how many threads.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// What is drawn.
+    /// The kind of cases.
     pub kind: Kind,
     /// The seeds, the last one not included.
     pub seeds: Range<u64>,
-    /// How many at once; no more threads are started than there are seeds.
+    /// How many run at a time; no more threads are started than there are seeds.
     pub jobs: NonZeroUsize,
 }
 
@@ -29,20 +29,20 @@ impl Campaign {
     }
 }
 
-/// What somebody wants to know while a campaign runs. Called from several threads.
+/// Follows a campaign while it runs. Called from several threads.
 pub trait Watcher: Sync {
     /// A seed has been judged.
     fn finished(&self, seed: u64, verdict: &Result<Outcome, Violation>);
 
-    /// A seed takes more time or memory than any is worth. Nothing else will end it: what runs
-    /// cannot be interrupted from outside.
+    /// A seed exceeds the limits of time or memory. A running case cannot be interrupted from outside, so nothing else
+    /// ends it.
     fn exceeds(&self, seed: u64, what: &str);
 
-    /// Whether to begin no more seeds.
+    /// True if no more seeds are to be started.
     fn stop(&self) -> bool;
 }
 
-/// What a campaign came to.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Seeds judged.
@@ -53,16 +53,16 @@ pub struct Summary {
     pub failed: Vec<(u64, Violation)>,
 }
 
-/// A seed may take so long.
+/// The time limit of a seed.
 const SLOW: Duration = Duration::from_mins(10);
 
-/// A seed may take so much memory, bytes.
+/// The memory limit of a seed, in bytes.
 const MEMORY: u64 = 512 << 20;
 
-/// A worker that judges nothing.
+/// The seed of an idle worker.
 const IDLE: u64 = u64::MAX;
 
-/// Judges all seeds, or until the watcher says stop.
+/// Judges all seeds, unless the watcher stops it earlier.
 pub fn run(campaign: &Campaign, watcher: &impl Watcher) -> Summary {
     let next = AtomicU64::new(campaign.seeds.start);
     let summary = Mutex::new(Summary::default());
@@ -94,7 +94,7 @@ fn work(
     summary: &Mutex<Summary>,
 ) {
     while !watcher.stop() {
-        // No further than to the end: several workers ask behind it, and numbers begin again at 0.
+        // Not past the end: several workers get there, and the numbers would wrap to 0.
         let after = |seed| (seed < campaign.seeds.end).then(|| seed + 1);
         let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after) else {
             break;
@@ -126,7 +126,7 @@ fn report_excess(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
     }
 }
 
-/// Memory that this process holds, bytes; `None` where the system does not tell.
+/// Resident memory of this process in bytes; `None` where the system does not report it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -138,7 +138,7 @@ fn resident_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Nobody is told of anything.
+    /// A watcher that ignores everything.
     struct Nobody(Instant);
 
     impl Watcher for Nobody {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::kind::Kind;
 
-/// One case: plain data, fully drawn before it runs.
+/// A case: plain data, completely drawn before it runs.
 pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
     /// Which kind it is.
     const KIND: Kind;
@@ -17,27 +17,27 @@ pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
     /// Runs it under every oracle. Panics are violations as well: see [`crate::judge`](mod@crate::judge).
     fn run(&self) -> Result<Outcome, Violation>;
 
-    /// Cases a little simpler than this one, the boldest first. Each must be smaller by some
-    /// measure, so that shrinking ends.
+    /// Cases that are simpler than this one, those with the most left out first. Each must be smaller by some measure,
+    /// so that shrinking ends.
     fn simpler(&self) -> Vec<Self>;
 }
 
 /// A case that is checked step by step.
 pub trait StepwiseCase {
-    /// One thing that is done.
+    /// What one step does.
     type Step;
 
-    /// Does it, and looks whether a law is broken.
+    /// Carries it out, and checks whether a law is broken.
     fn step(&mut self, number: usize, step: &Self::Step) -> Result<(), Violation>;
 
     /// After the last step.
     fn finish(&mut self) -> Result<(), Violation>;
 
-    /// A hash of all that was seen.
+    /// A hash of everything that was observed.
     fn digest(&self) -> u64;
 }
 
-/// Does all steps, and what comes after them.
+/// Carries out all steps, and what follows the last one.
 pub fn run_steps<B: StepwiseCase>(mut bench: B, steps: &[B::Step]) -> Result<Outcome, Violation> {
     for (number, step) in steps.iter().enumerate() {
         bench.step(number, step)?;
@@ -46,31 +46,31 @@ pub fn run_steps<B: StepwiseCase>(mut bench: B, steps: &[B::Step]) -> Result<Out
     Ok(Outcome { digest: bench.digest(), steps: steps.len() as u64 })
 }
 
-/// What a case that broke no law did.
+/// The outcome of a case that broke no law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// A hash over everything that could be seen, and when: the same for the same case.
+    /// A hash of everything that was observed, and when: equal for equal cases.
     pub digest: u64,
     /// Steps, events or calls that were made.
     pub steps: u64,
 }
 
-/// What an oracle objects to: the law's name, and how it was broken.
+/// The name of a law, and how it was broken.
 pub type BrokenLaw = (&'static str, String);
 
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The oracle that saw it, by its name in docs/TESTING.md; `panic` for a panic.
+    /// The oracle that reported it, by its name in docs/TESTING.md; `panic` for a panic.
     pub oracle: &'static str,
     /// When: virtual time or the number of the step.
     pub at: String,
-    /// What was expected and what was seen.
+    /// What was expected and what was observed.
     pub what: String,
 }
 
 impl Violation {
-    /// A violation seen at a place (a time, a step).
+    /// A violation at a place (a time, a step).
     pub fn new(oracle: &'static str, at: impl fmt::Display, what: impl fmt::Display) -> Self {
         Self { oracle, at: at.to_string(), what: what.to_string() }
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A running hash of what was seen (FNV-1a over 64-bit words).
+/// A running hash of observations (FNV-1a over 64-bit words).
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(u64);
 
@@ -98,7 +98,7 @@ impl Digest {
         self.0 = (self.0 ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
-    /// Adds what something prints as.
+    /// Adds a text.
     pub fn add_text(&mut self, text: &str) {
         for byte in text.bytes() {
             self.add(u64::from(byte));

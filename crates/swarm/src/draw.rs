@@ -3,14 +3,14 @@
 use core::ops::RangeInclusive;
 use datapath::rng::Rng;
 
-/// Draws a case: every choice comes from one seeded stream, or from bytes that a fuzzer has made up.
+/// Draws a case: every choice comes from one seeded stream, or from a fuzzer's bytes.
 #[derive(Clone, Debug)]
 pub struct Draw(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
     Seed(Rng),
-    /// What is left of the bytes; zeros follow.
+    /// The remaining bytes; zeros follow.
     Bytes(std::vec::IntoIter<u8>),
 }
 
@@ -21,8 +21,8 @@ impl Draw {
         Self(Source::Seed(Rng::stream(seed, stream)))
     }
 
-    /// The choices that these bytes stand for, a small choice taking a single one; when they end, the
-    /// first of each choice.
+    /// The choices that these bytes encode, small ones in a single byte; at their end, the first alternative of each
+    /// choice.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Source::Bytes(Vec::from(bytes).into_iter()))
     }
@@ -38,12 +38,12 @@ impl Draw {
         }
     }
 
-    /// True in so many cases of a hundred.
+    /// True with a probability in percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A number of the range, all equally likely.
+    /// A number from the range, all equally likely.
     pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (from, to) = range.into_inner();
         match (to - from).checked_add(1) {
@@ -52,7 +52,7 @@ impl Draw {
         }
     }
 
-    /// A number of the range, small ones as likely as large ones (uniform in the number of bits).
+    /// A number from the range, uniform in the number of bits, so that small ones are as likely as large ones.
     pub fn log_range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (from, to) = range.into_inner();
         let bits = self.range(0..=u64::from(64 - (to - from).leading_zeros()));

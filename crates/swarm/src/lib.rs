@@ -1,26 +1,26 @@
-//! A swarm tester: one number is one case, and every case is judged by oracles that share no code
-//! with what they judge.
+//! A swarm tester: one number (the seed) is one case, and every case is judged by oracles that share no code with what
+//! they judge.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`case`] | what every kind of case can do: be drawn, run, shrunk |
-//! | [`draw`] | random choices of one seed |
-//! | [`judge`](mod@judge) | a case run twice, its panics caught |
-//! | [`shrink`](mod@shrink) | the simplest case that still fails |
+//! | [`draw`] | the random choices of a seed |
+//! | [`judge`](mod@judge) | runs a case twice and catches its panics |
+//! | [`shrink`](mod@shrink) | reduces a failing case |
 //! | [`campaign`] | many seeds on many threads |
 //! | [`file`](mod@file) | a case as a file: read, written, run again |
-//! | [`fuzzer`] | a fuzzer's input as a case |
-//! | [`oracle`] | what must hold, whatever the case |
+//! | [`fuzzer`] | a case from a fuzzer's input |
+//! | [`oracle`] | what must hold for every case |
 //! | [`calls`] | system calls at two hosts over a bad wire |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
-//! | [`wire`] | one living host under a hostile wire |
+//! | [`wire`] | one live host and a hostile wire |
 //! | [`router`] | a router between Ethernets, and neighbours that are late, move and lie |
 //! | [`route`] | routes, rules and next hops, changed while packets are looked up |
 //! | [`world`] | hosts, routers, applications and impairments; repaired at the end, so that every flow ends |
 //!
-//! A case is plain data, drawn from its seed before anything runs, so that a failure can be
-//! shrunk by leaving parts out. The same seed draws another case once the alphabet of its kind has
-//! grown; what has to stay is kept as a file in `regressions/`.
+//! A case is plain data, drawn from its seed before anything runs, so that a failing case can be shrunk by leaving
+//! parts out. When the generator of a kind learns something new, the same seed means another case. So cases that
+//! failed once are kept as files in `regressions/`.
 
 pub mod calls;
 pub mod campaign;

@@ -3,8 +3,8 @@
 use crate::case::{Case, Violation};
 use crate::judge::judge;
 
-/// Tries simpler cases as long as one of them breaks a law of the same oracle, at most `tries` times.
-/// Gives the simplest one and what it broke.
+/// Tries simpler cases as long as one of them fails with the same oracle, at most `tries` runs. Returns the simplest
+/// one and its violation.
 pub fn shrink<C: Case>(case: C, violation: Violation, mut tries: u32) -> (C, Violation) {
     let (mut best, mut broken) = (case, violation);
     'simpler: loop {
@@ -24,17 +24,17 @@ pub fn shrink<C: Case>(case: C, violation: Violation, mut tries: u32) -> (C, Vio
     }
 }
 
-/// Two violations are of one fault if the same oracle saw them; of panics, if they are at one place.
+/// Two violations count as the same fault if the same oracle reported them; panics, if they have the same location.
 fn is_same(one: &Violation, other: &Violation) -> bool {
     one.oracle == other.oracle && (one.oracle != "panic" || one.at == other.at)
 }
 
-/// The list without a half, a quarter, … a single element: the boldest first.
+/// The list without a half, a quarter, … a single element, the shortest lists first.
 pub fn without_parts<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     let mut shorter = Vec::new();
     let mut size = list.len().div_ceil(2);
     while size > 0 {
-        // The end goes first: what happened after a failure is never needed.
+        // The end is left out first: what happens after a failure is never needed.
         let mut end = list.len();
         while end > 0 {
             let begin = end.saturating_sub(size);
@@ -47,7 +47,7 @@ pub fn without_parts<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     shorter
 }
 
-/// The list with one element in place of which stands a plainer one, in the order of the elements.
+/// The list with one element replaced by a plainer one, in the order of the elements.
 pub fn with_plainer<T: Clone>(list: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
     let mut all = Vec::new();
     for (place, element) in list.iter().enumerate() {

@@ -19,54 +19,54 @@ mod sent;
 
 use sent::reach;
 
-/// What there is of a flow's connection when a segment comes.
+/// What exists of a flow's connection when a segment arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// None, and there has never been one: a SYN cookie may begin it.
+    /// Nothing, and there never was a connection: a SYN cookie may open it.
     Nothing,
-    /// None any more: a cookie may begin another one.
+    /// Nothing any more: a SYN cookie may open another one.
     Gone,
-    /// It waits in TIME-WAIT.
+    /// It is in TIME-WAIT.
     Past,
-    /// It waits in FIN-WAIT-2, perhaps as no more than a number of numbers.
+    /// It is in FIN-WAIT-2, perhaps as a time-wait socket only.
     Waiting,
-    /// A connection, half-open or more.
+    /// A connection in any other state, half-open ones included.
     Living,
 }
 
-/// How a segment comes.
+/// The circumstances of a segment's arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// What there is of its connection.
+    /// What exists of its connection.
     pub there: Liveness,
-    /// The codepoint of its packet.
+    /// The ECN codepoint of its packet.
     pub ecn: u8,
     /// The time, ms.
     pub now_ms: u64,
-    /// Everything that the host has sent has been seen.
+    /// Everything that the host has sent has been observed.
     pub quiet: bool,
-    /// The connection is established, and nothing is known that would forbid an honest segment.
+    /// The connection is established, and there is no known reason to refuse an honest segment.
     pub calm: bool,
 }
 
-/// What was seen of one pair of ports.
+/// What was observed between one pair of ports.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedFlow {
     /// The host's port and the peer's.
     pub ports: (u16, u16),
-    /// Every number that the host has begun with (SYN cookies make many), the present one last.
+    /// What followed from each initial sequence number of the host (SYN cookies make many), the current one last.
     pub begun: Vec<Outgoing>,
-    /// The host has begun it.
+    /// The host opened it actively.
     pub active: bool,
-    /// Some of the peer's segments came in pieces, and perhaps not as a whole.
+    /// Some of the peer's segments came in fragments, perhaps incompletely.
     pub in_fragments: bool,
     /// The application has shut down reading.
     pub shut: bool,
     /// Bytes that the application has written to the connection.
     pub written: u64,
-    /// What was written to earlier connections of the same ports.
+    /// What was written to earlier connections between the same ports.
     pub past: Vec<u64>,
-    /// Bytes that it has read, urgent ones left out.
+    /// Bytes that it has read, without urgent ones.
     pub read: u64,
     /// What the host acknowledged last.
     pub host_ack: Option<u32>,
@@ -80,45 +80,45 @@ pub struct ObservedFlow {
     pub host_scale: Option<u8>,
     /// The longest payload that the host has sent.
     pub longest: u32,
-    /// Data of the host that nobody has acknowledged: where it begins and how long it is.
+    /// Unacknowledged data of the host: first sequence number and length.
     flight: Vec<(u32, u32)>,
-    /// Cookie that the host has given.
+    /// The Fast Open cookie that the host has issued.
     pub cookie: Option<Vec<u8>>,
-    /// A cookie may have brought it back after its connection was gone.
+    /// A SYN cookie may have reopened it after its connection was gone.
     pub(super) is_revived: bool,
-    /// The host has been reset, or has reset.
+    /// A reset was sent to the host or by it.
     pub reset: bool,
-    /// Segments that have come since the host's state was looked at last.
+    /// Segments that have arrived since the host's state was last observed.
     pub unobserved_segments: u32,
-    /// What matters of them.
+    /// What is relevant of these.
     pub(super) batch: Batch,
-    /// Nobody reads the present connection any more: new data ends it.
+    /// The current connection has no reader any more: new data ends it.
     pub(super) has_no_reader: bool,
-    /// What ends a connection and then a cookie have come in one batch: either of two connections
-    /// of the same numbers may be there.
+    /// One batch contained something that ends a connection and then a cookie: either of two connections with the same
+    /// sequence numbers may exist.
     pub(super) may_have_returned: bool,
-    /// A SYN has come in a batch that the host had not looked at: it may begin another connection.
+    /// A batch that the host had not processed contained a SYN, which may open another connection.
     pub(super) may_begin_anew: bool,
-    /// Each SYN that came where no connection was: its number, where it ends, and the connection.
+    /// Each SYN that arrived when there was no connection: its sequence number, its end, and the connection.
     pub(super) asked: Vec<(u32, u32, usize)>,
     /// Just past the highest number that the peer has sent.
     pub peer_next: u32,
-    /// Every run of numbers that has come from the peer and may have been taken.
+    /// All ranges of sequence numbers that arrived from the peer and may have been accepted.
     arrived: Vec<(u32, u32)>,
-    /// Every other one.
+    /// All other ranges that arrived.
     refused: Vec<(u32, u32)>,
-    /// Where the peer has begun, and how far everything has come from there on.
+    /// The peer's initial sequence numbers, and up to where everything has arrived from there on.
     pub(super) heard: Vec<(u32, u32)>,
     stamps: BTreeSet<u32>,
-    /// Those that came beyond a hole since the host's state was looked at last.
+    /// Those that came beyond a hole since the host's state was last observed.
     held: BTreeSet<u32>,
-    /// What the peer has acknowledged and allowed that was not on the wire then: it may have waited
-    /// in the host's own queue.
+    /// What the peer has acknowledged and allowed though it was not on the wire yet: it may have waited in the host's
+    /// own queue.
     pub(super) claims: Vec<(u32, u32)>,
     pub(super) peer_scale: u8,
-    /// The segment size of each SYN of the peer, if it told one.
+    /// The MSS of each SYN of the peer, if it had the option.
     offered_mss: Vec<Option<u32>>,
-    /// The largest segment size that a SYN of the host has told.
+    /// The largest MSS in a SYN of the host.
     pub(super) own_mss: u32,
     pub(super) syn_window: u32,
     /// A segment of the peer had the urgent flag.
@@ -129,17 +129,17 @@ pub struct ObservedFlow {
     pub peer_end: Option<u32>,
     /// Just past each FIN of the peer.
     fins: Vec<u32>,
-    /// The furthest number of a segment of the peer that closed its window.
+    /// The furthest sequence number in a segment by which the peer closed its window.
     closed_at: Option<u32>,
     /// The host has had a connection.
     pub had_connection: bool,
-    /// It has had the present one.
+    /// It has had the current one.
     pub(super) has_lived: bool,
-    /// The host has sent fragments: not every segment has been seen.
+    /// The host has sent fragments, so not every segment was observed.
     pub in_pieces: bool,
     /// Segments that the host has sent.
     pub segments: u64,
-    /// When the host has sent a SYN-ACK last, ms.
+    /// When the host last sent a SYN-ACK, ms.
     pub answered_at: Option<u64>,
     /// State of the connection after the latest step.
     pub state: Option<State>,

@@ -6,7 +6,7 @@ use super::bursts;
 use super::calls::Call;
 use super::icmp::Icmp;
 use super::segment::{Acks, Choice, Damage, Fragments, Segment, SeqBase, Timestamps};
-use super::traits::{CaseTraits, blocks, honest, skew, syn, temper, wait};
+use super::traits::{CaseTraits, blocks, draw_traits, honest, skew, syn, wait};
 use super::words::{option, sysctl};
 use super::{Case, Setup, Step};
 use crate::draw::Draw;
@@ -14,17 +14,17 @@ use crate::oracle::frame::flag;
 
 /// Any case.
 pub(super) fn case(draw: &mut Draw) -> Case {
-    let temper = temper(draw);
-    let host = setup(draw, &temper);
+    let traits = draw_traits(draw);
+    let host = setup(draw, &traits);
     let count = match draw.range(0..=9) {
         0..=7 => draw.log_range(4..=120),
         8 => draw.log_range(4..=500),
         _ => draw.log_range(4..=1_500),
     };
     let mut steps = Vec::new();
-    draw_opening(draw, &temper, &mut steps);
+    draw_opening(draw, &traits, &mut steps);
     while (steps.len() as u64) < count && !draw.is_spent() {
-        any(draw, &temper, &mut steps);
+        any(draw, &traits, &mut steps);
     }
     if draw.percent(20) {
         // The application's last words.
@@ -35,7 +35,7 @@ pub(super) fn case(draw: &mut Draw) -> Case {
     Case { host, steps }
 }
 
-fn setup(draw: &mut Draw, temper: &CaseTraits) -> Setup {
+fn setup(draw: &mut Draw, traits: &CaseTraits) -> Setup {
     let profiles = [(4, "linux-7.x"), (3, "linux-6.18"), (3, "linux-6.1"), (3, "linux-2.6.22")];
     let offloads = [("gso", 60), ("tso", 40), ("gro", 25), ("orphans", 50)];
     let offloads = offloads.into_iter().filter(|(_, percent)| draw.percent(*percent));
@@ -55,7 +55,7 @@ fn setup(draw: &mut Draw, temper: &CaseTraits) -> Setup {
     }
     Setup {
         profile: (*draw.weighted(&profiles)).to_owned(),
-        ipv6: temper.ipv6,
+        ipv6: traits.ipv6,
         mtu: *draw.weighted(&[(8, 1500), (1, 576), (1, 9_000), (1, 1_280), (1, 296)]),
         offloads,
         busy_us: *draw.weighted(&[(6, 0), (2, 10), (2, 1_000), (1, 20_000)]),
@@ -67,9 +67,9 @@ fn setup(draw: &mut Draw, temper: &CaseTraits) -> Setup {
 }
 
 /// A listener or a connection, and mostly a handshake.
-fn draw_opening(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
+fn draw_opening(draw: &mut Draw, traits: &CaseTraits, steps: &mut Vec<Step>) {
     steps.push(Step::Call(Call::Socket));
-    if temper.signed {
+    if traits.signed {
         steps.push(Step::Call(Call::Key(0)));
     }
     for _ in 0..draw.log_range(0..=3) {
@@ -79,20 +79,20 @@ fn draw_opening(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
         let backlog = *draw.weighted(&[(5, 16), (1, 0), (1, 1)]);
         steps.push(Step::Call(Call::Listen(0, backlog)));
         for _ in 0..draw.log_range(1..=4) {
-            passive_open(draw, temper, steps);
+            passive_open(draw, traits, steps);
         }
     } else {
-        active_open(draw, temper, steps);
+        active_open(draw, traits, steps);
     }
 }
 
-fn passive_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
+fn passive_open(draw: &mut Draw, traits: &CaseTraits, steps: &mut Vec<Step>) {
     let syn = Segment {
         fresh: true,
-        flags: flag::SYN | if draw.percent(30) { temper.ace | 0xc0 } else { 0 },
+        flags: flag::SYN | if draw.percent(30) { traits.ace | 0xc0 } else { 0 },
         seq: draw.range(0..=u64::from(u32::MAX)) as i64,
-        window: temper.window,
-        ..syn(temper)
+        window: traits.window,
+        ..syn(traits)
     };
     let with_data = draw.percent(5);
     steps.push(Step::Segment(Segment { len: if with_data { 500 } else { 0 }, ..syn }));
@@ -100,14 +100,14 @@ fn passive_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
         steps.push(Step::Wait(draw.log_range(1..=300_000)));
     }
     if draw.percent(90) {
-        steps.push(Step::Segment(honest(draw, temper)));
+        steps.push(Step::Segment(honest(draw, traits)));
     }
     if draw.percent(85) {
         steps.push(Step::Call(Call::Accept(0)));
     }
 }
 
-fn active_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
+fn active_open(draw: &mut Draw, traits: &CaseTraits, steps: &mut Vec<Step>) {
     let connect = if draw.percent(20) {
         Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
     } else {
@@ -119,54 +119,54 @@ fn active_open(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
     }
     if draw.percent(85) {
         // An answer to a SYN that asks for ECN: of RFC 3168, of Accurate ECN, or none.
-        let ecn = if temper.ace == 0 { 0x40 } else { *draw.one_of(&[0x140, 0x80, 0x100, 0xc0]) };
+        let ecn = if traits.ace == 0 { 0x40 } else { *draw.one_of(&[0x140, 0x80, 0x100, 0xc0]) };
         let flags = flag::SYN | flag::ACK | if draw.percent(40) { ecn } else { 0 };
-        steps.push(Step::Segment(Segment { flags, ..syn(temper) }));
+        steps.push(Step::Segment(Segment { flags, ..syn(traits) }));
     }
 }
 
 /// One more thing, or a few that belong together.
-fn any(draw: &mut Draw, temper: &CaseTraits, steps: &mut Vec<Step>) {
+fn any(draw: &mut Draw, traits: &CaseTraits, steps: &mut Vec<Step>) {
     match draw.range(0..=99) {
-        0..=49 => steps.push(Step::Segment(peer(draw, temper))),
+        0..=49 => steps.push(Step::Segment(peer(draw, traits))),
         50..=72 => steps.push(Step::Call(call(draw))),
-        84 if draw.percent(50) => bursts::scattered(draw, temper, steps),
+        84 if draw.percent(50) => bursts::scattered(draw, traits, steps),
         73..=84 => steps.push(Step::Wait(wait(draw))),
         85..=89 => steps.push(Step::Timer(draw.log_range(1..=20) as u8)),
-        90..=94 => steps.push(Step::Icmp(icmp(draw, temper))),
+        90..=94 => steps.push(Step::Icmp(icmp(draw, traits))),
         95 => {
             let protocol = *draw.one_of(&[4, 41, 47, 17, 50]);
-            steps.push(Step::Tunnelled(protocol, peer(draw, temper)));
+            steps.push(Step::Tunnelled(protocol, peer(draw, traits)));
         }
         96 => steps.push(Step::Sysctl(sysctl(draw))),
         97 => {
             let mtu = *draw.one_of(&[1500, 1_280, 576, 9_000, 296]);
             steps.push(if draw.percent(40) { Step::RouteMtu(mtu) } else { Step::Mtu(mtu) });
         }
-        98 if draw.percent(15) => bursts::old_cookie(draw, temper, steps),
-        98 if draw.percent(50) => bursts::flood(draw, temper, steps),
-        98 => passive_open(draw, temper, steps),
+        98 if draw.percent(15) => bursts::old_cookie(draw, traits, steps),
+        98 if draw.percent(50) => bursts::flood(draw, traits, steps),
+        98 => passive_open(draw, traits, steps),
         _ => {
             steps.push(Step::Call(Call::Socket));
-            active_open(draw, temper, steps);
+            active_open(draw, traits, steps);
         }
     }
 }
 
 /// A segment of the peer.
-fn peer(draw: &mut Draw, temper: &CaseTraits) -> Segment {
-    let mut segment = honest(draw, temper);
-    if draw.percent(temper.honest) {
+fn peer(draw: &mut Draw, traits: &CaseTraits) -> Segment {
+    let mut segment = honest(draw, traits);
+    if draw.percent(traits.honest) {
         return segment;
     }
     for _ in 0..draw.log_range(1..=4) {
-        spoil(draw, temper, &mut segment);
+        spoil(draw, traits, &mut segment);
     }
     segment
 }
 
 /// Makes one thing about a segment odd.
-fn spoil(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
+fn spoil(draw: &mut Draw, traits: &CaseTraits, segment: &mut Segment) {
     match draw.range(0..=21) {
         0 => segment.seq = skew(draw),
         1 => {
@@ -199,7 +199,7 @@ fn spoil(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
         18 => segment.ecn = draw.range(0..=3) as u8,
         19 => segment.damage = Some(damage(draw)),
         20 if draw.percent(50) => {
-            segment.signed = if temper.signed { None } else { Some(draw.percent(50)) };
+            segment.signed = if traits.signed { None } else { Some(draw.percent(50)) };
         }
         _ => {
             segment.len = segment.len.max(60);
@@ -248,8 +248,8 @@ fn damage(draw: &mut Draw) -> Damage {
     }
 }
 
-fn icmp(draw: &mut Draw, temper: &CaseTraits) -> Icmp {
-    let (kind, code) = if temper.ipv6 {
+fn icmp(draw: &mut Draw, traits: &CaseTraits) -> Icmp {
+    let (kind, code) = if traits.ipv6 {
         *draw.one_of(&[(2, 0), (2, 0), (1, 0), (1, 1), (1, 4), (3, 0), (4, 1)])
     } else {
         *draw.one_of(&[(3, 4), (3, 4), (3, 0), (3, 1), (3, 2), (3, 3), (11, 0), (12, 0)])

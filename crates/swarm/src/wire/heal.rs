@@ -15,21 +15,21 @@ use crate::oracle::frame::flag;
 use crate::oracle::seq::after;
 use crate::oracle::tcp::ObservedFlow;
 
-/// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
+/// Something must make progress within this time, which is longer than the longest timeout (twice `TCP_RTO_MAX`).
 const PATIENCE: Duration = Duration::from_secs(250);
-/// Turns of honest peers at most: what is slow by its window need not end.
+/// How many turns honest peers get at most: a transfer that is slow because of its window need not finish.
 const MAX_TURNS: u32 = 600;
-/// Bytes that go into the void.
+/// Bytes that are written while nobody answers.
 const WRITTEN_INTO_SILENCE: u32 = 5_000;
-/// Further behind, a number was never meant to be the next.
+/// A sequence number further behind than this was never meant to be the next one.
 const MAX_MISSING: u32 = 60_000;
-/// Bytes of what is missing that go at once.
+/// How many missing bytes are sent at once.
 const MAX_FILL: u32 = 4_000;
 /// When the last of all sockets must be gone: `tcp_retries2` timeouts of two minutes each, then
 /// TIME-WAIT.
 const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 
-/// Lets everything come to its end.
+/// Brings everything to its end.
 pub(super) fn finish(bench: &mut Bench, setup: &Setup) -> Result<(), BrokenLaw> {
     let mut alive = alive(bench);
     if be_honest(bench, setup, &mut alive)? {
@@ -48,10 +48,10 @@ pub(super) fn finish(bench: &mut Bench, setup: &Setup) -> Result<(), BrokenLaw> 
     Err(("everything ends", format!("hours after the last close there is {left:?}")))
 }
 
-/// A flow whose connection can deliver what was written.
+/// A flow whose connection can still deliver what was written.
 struct LiveFlow {
     at: usize,
-    /// How many segments it has sent so far.
+    /// Segments it has sent so far.
     segments: u64,
     /// Its timeout was the longest one, as it has doubled, or the first answer after minutes was to something
     /// that was sent once: if its application has closed it, it gives up when it would next ask for a window
@@ -72,7 +72,7 @@ fn alive(bench: &Bench) -> Vec<LiveFlow> {
     flows.filter_map(alive).collect()
 }
 
-/// Whether a connection is near its patience's end; `None` where there is none.
+/// Whether a connection is about to give up; `None` where there is no connection.
 fn is_backed_off(bench: &Bench, at: usize) -> Option<bool> {
     let tcp = bench.connection(at)?;
     let info = tcp.info(bench.now);
@@ -84,8 +84,8 @@ fn is_backed_off(bench: &Bench, at: usize) -> Option<bool> {
     Some(timeout_us >= 1_000 * longest_ms || is_in_a_hurry)
 }
 
-/// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
-/// more happened.
+/// Peers answer everything after a millisecond, and applications read. True if this went on until nothing more
+/// happened.
 fn be_honest(bench: &mut Bench, setup: &Setup, alive: &mut [LiveFlow]) -> Result<bool, BrokenLaw> {
     let mut idle = Duration::ZERO;
     let mut so_far = progress(bench);
@@ -127,7 +127,7 @@ fn progress(bench: &Bench) -> Vec<(Option<u32>, Option<u32>)> {
     bench.flows.iter().map(reached).collect()
 }
 
-/// The peer sends what is missing, acknowledges all that it has seen, and says what comes next.
+/// The peer sends what is missing, acknowledges everything it has received, and uses the next sequence number.
 fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), BrokenLaw> {
     let flow = &bench.flows[at];
     if flow.reset || flow.begun.is_empty() {
@@ -152,7 +152,7 @@ fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), BrokenLaw> 
     bench.segment(&Segment { len: 0, from: SeqBase::Next, ..answer })
 }
 
-/// An ACK of all that came, signed where the host wants that by now, whatever it has sent so far.
+/// An ACK of everything received, signed if the host wants that by now, whatever it has sent so far.
 fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
     let has_key = |tcp: &Connection| !tcp.config().socket.md5.is_empty();
     let signed = bench.connection(at).map_or(bench.flows[at].signs, has_key);
@@ -168,9 +168,9 @@ fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
     }
 }
 
-/// Peers acknowledge, offer this window and are not heard of any more, while applications write. Who
-/// waits for an answer gives up by himself: after `tcp_retries2` probes of a closed window
-/// (`tcp_probe_timer`), or as many timeouts (`tcp_write_timeout`).
+/// Peers acknowledge, advertise this window and become silent, while applications write. A connection that waits for
+/// an answer gives up by itself: after `tcp_retries2` probes of a closed window (`tcp_probe_timer`), or as many
+/// timeouts (`tcp_write_timeout`).
 fn fall_silent(bench: &mut Bench, window: u16) -> Result<(), BrokenLaw> {
     let open = |at: &usize| {
         matches!(bench.state_of(*at), Some(State::Established | State::CloseWait))
@@ -221,7 +221,7 @@ fn close_all(bench: &mut Bench) -> Result<(), BrokenLaw> {
     Ok(())
 }
 
-/// What was written has arrived, or a reset has told the peer that it will not.
+/// Everything that was written has arrived, or the peer has received a reset.
 fn check_delivered(bench: &Bench, before: &LiveFlow) -> Result<(), BrokenLaw> {
     let at = before.at;
     let flow = &bench.flows[at];

@@ -4,34 +4,34 @@ use super::segment::{Acks, Block, Choice, Segment, SeqBase, Timestamps};
 use crate::draw::Draw;
 use crate::oracle::frame::flag;
 
-/// What a case is like: some are a transfer with a few oddities, some are chaos.
+/// The character of a case: some are transfers with a few oddities, others are chaos.
 pub(super) struct CaseTraits {
-    /// Of a hundred segments of the peer, so many are as they should be.
+    /// Percentage of the peer's segments that are honest.
     pub honest: u64,
-    /// Of a hundred honest segments, so many carry data.
+    /// Percentage of honest segments that carry data.
     pub data: u64,
-    /// Of a hundred ACKs, so many acknowledge less than all.
+    /// Percentage of ACKs that acknowledge less than everything.
     pub partial: u64,
     /// The peer's usual window.
     pub window: u16,
-    /// Its usual segment.
+    /// Its usual segment length.
     pub len: u16,
     /// The handshake: options of the SYN.
     pub syn: Vec<Choice>,
     /// Time stamps are used.
     pub stamps: bool,
-    /// A key is set.
+    /// A TCP MD5 key is set.
     pub signed: bool,
     /// Accurate ECN: the flags of an honest ACK.
     pub ace: u16,
-    /// Of a hundred data segments, so many come with CE, and so many say CWR.
+    /// Percentage of data segments that carry CE, and of those that carry CWR.
     pub marks: u64,
-    /// By how many ms its echoes are late.
+    /// How many ms its timestamp echoes are late.
     pub echo: i64,
     pub ipv6: bool,
 }
 
-pub(super) fn temper(draw: &mut Draw) -> CaseTraits {
+pub(super) fn draw_traits(draw: &mut Draw) -> CaseTraits {
     let ace_used = draw.percent(20);
     let mut syn = Vec::new();
     if draw.percent(85) {
@@ -63,12 +63,12 @@ pub(super) fn temper(draw: &mut Draw) -> CaseTraits {
     }
 }
 
-pub(super) fn syn(temper: &CaseTraits) -> Segment {
+pub(super) fn syn(traits: &CaseTraits) -> Segment {
     Segment {
-        window: temper.window,
-        options: temper.syn.clone(),
-        stamps: temper.stamps.then(Timestamps::default),
-        signed: temper.signed.then_some(true),
+        window: traits.window,
+        options: traits.syn.clone(),
+        stamps: traits.stamps.then(Timestamps::default),
+        signed: traits.signed.then_some(true),
         ..Segment::default()
     }
 }
@@ -82,24 +82,24 @@ pub(super) fn wait(draw: &mut Draw) -> u64 {
 }
 
 /// What a peer would send.
-pub(super) fn honest(draw: &mut Draw, temper: &CaseTraits) -> Segment {
+pub(super) fn honest(draw: &mut Draw, traits: &CaseTraits) -> Segment {
     let mut segment = Segment {
         flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
-        flags: flag::ACK | temper.ace,
-        window: temper.window,
-        stamps: temper.stamps.then_some(Timestamps { value: 0, echo: temper.echo }),
-        signed: temper.signed.then_some(true),
+        flags: flag::ACK | traits.ace,
+        window: traits.window,
+        stamps: traits.stamps.then_some(Timestamps { value: 0, echo: traits.echo }),
+        signed: traits.signed.then_some(true),
         ..Segment::default()
     };
-    if draw.percent(temper.data) {
-        segment.len = temper.len;
+    if draw.percent(traits.data) {
+        segment.len = traits.len;
         match draw.range(0..=9) {
-            0 => segment.seq = i64::from(temper.len),
+            0 => segment.seq = i64::from(traits.len),
             1 => segment.from = SeqBase::Acked,
             _ => {}
         }
     }
-    if draw.percent(temper.partial) {
+    if draw.percent(traits.partial) {
         segment.acks = Acks::Old;
         segment.ack_segments = *draw.weighted(&[(3, 0), (3, 1), (2, 2), (1, 4)]);
         if draw.percent(60) {
@@ -109,19 +109,19 @@ pub(super) fn honest(draw: &mut Draw, temper: &CaseTraits) -> Segment {
     if draw.percent(3) {
         segment.flags |= flag::FIN;
     }
-    mark(draw, temper, &mut segment);
+    mark(draw, traits, &mut segment);
     segment
 }
 
-/// Explicit congestion notification, as temper has it.
-fn mark(draw: &mut Draw, temper: &CaseTraits, segment: &mut Segment) {
-    if temper.marks > 0 && segment.len > 0 {
-        segment.ecn = if draw.percent(temper.marks) { 3 } else { 2 };
+/// The ECN field of a segment, as the case's traits have it.
+fn mark(draw: &mut Draw, traits: &CaseTraits, segment: &mut Segment) {
+    if traits.marks > 0 && segment.len > 0 {
+        segment.ecn = if draw.percent(traits.marks) { 3 } else { 2 };
     }
-    if draw.percent(temper.marks) {
+    if draw.percent(traits.marks) {
         segment.flags |= 0x80;
     }
-    if temper.ace != 0 && draw.percent(30) {
+    if traits.ace != 0 && draw.percent(30) {
         let kind = *draw.one_of(&[172, 174]);
         let counters = (0..draw.range(0..=3)).map(|_| draw.log_range(0..=20_000) as u32);
         segment.options.push(Choice::AccEcn(kind, counters.collect()));
