@@ -28,8 +28,10 @@ needs:
 fmt:
 	$(CARGO) fmt --all -- --check
 
+# Also that each mutant still has its place in the code (mutants/README.md).
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/mutants.py --check
 
 # The library's documentation.
 docs:
