@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// As in a file that somebody has edited: a wire to a node that is not there.
+    /// As in an edited file: a wire to a node that does not exist.
     #[test]
     fn what_no_seed_draws_breaks_no_law() {
         let mut case = world::Case::draw(1);

@@ -82,7 +82,7 @@ pub enum Step {
     Timer(u8),
     /// A segment comes.
     Segment(Segment),
-    /// A segment comes inside a packet of this protocol (4, 41, 47, 17), meant for nobody.
+    /// A segment arrives inside a packet of this protocol (4, 41, 47, 17), which no socket accepts.
     Tunnelled(u8, Segment),
     /// An ICMP message comes.
     Icmp(Icmp),

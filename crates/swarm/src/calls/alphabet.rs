@@ -294,7 +294,7 @@ fn sysctl(draw: &mut Draw) -> Step {
         _ => i64::from(values::int(draw)).to_string(),
     };
     if draw.percent(5) {
-        // A buffer of gigabytes that nobody reads would be filled in one step, packet by packet.
+        // An unread buffer of gigabytes would be filled in one step, packet by packet.
         let largest_default = 1 << 26;
         let three = [values::int(draw), values::int(draw).min(largest_default), values::int(draw)]
             .map(|it| it.to_string());
@@ -304,7 +304,7 @@ fn sysctl(draw: &mut Draw) -> Step {
     Step::Sysctl(end, name.to_owned(), value)
 }
 
-/// Few ports for those who ask for none; little memory for fragments.
+/// Few ephemeral ports, and little memory for fragments.
 fn sysctl_of_host(draw: &mut Draw, end: End) -> Step {
     let names = [
         sysctls::PORTS,

@@ -29,7 +29,7 @@ pub struct Bench {
     digest: Digest,
     /// What the hosts have said since the last step.
     work: u64,
-    /// Who becomes ready is to be told: asking for that takes time, so only in some cases.
+    /// It is checked that readiness is reported: this takes time, so only in some cases.
     is_watched: bool,
     /// Packets that a device takes.
     room: i64,
@@ -262,7 +262,7 @@ impl Bench {
         kept.map_err(|what| self.violation("accept queues", what))
     }
 
-    /// From here on nobody but the wire makes descriptors ready.
+    /// From here on only the wire makes descriptors ready.
     fn note_readiness(&mut self) -> Result<(), Violation> {
         self.run_due()?;
         for end in 0..2 {

@@ -104,7 +104,7 @@ pub enum Kind {
 pub struct Stream {
     /// `listen` has succeeded.
     pub listens: bool,
-    /// The two ends of its connection, as far as it has told: its own, the peer's.
+    /// The two ends of its connection, as far as calls have returned them: its own, the peer's.
     pub ends: Option<(SocketAddr, SocketAddr)>,
     /// Where `connect` was asked to go.
     pub aim: Option<SocketAddr>,

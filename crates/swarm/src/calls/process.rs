@@ -172,7 +172,7 @@ impl Process {
             // It was connected anew under the write: what was not written before went there.
             judge.totals.cut_off(present, bytes_to_write(syscall));
         }
-        // One of its descriptors was closed: how far it got, nobody is told.
+        // One of its descriptors was closed: how far it got is not reported.
         if waiting.has_waited
             && outcome == Err(Errno::EBADF)
             && let Some(way) = way

@@ -83,7 +83,7 @@ const RANGES: &[(&str, i64, i64)] = &[
     ("net.ipv6.ip6frag_time", -2_147_483, 2_147_483),
 ];
 
-/// Which ports there are for those who ask for none.
+/// The range of ephemeral ports.
 pub const PORTS: &str = "net.ipv4.ip_local_port_range";
 /// How many sysctls have a range.
 pub const COUNT: u64 = RANGES.len() as u64;

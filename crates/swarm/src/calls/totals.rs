@@ -22,7 +22,7 @@ struct DirectionTotals {
     accepted: u32,
     /// Urgent bytes were sent, which a reader may miss.
     urgent: bool,
-    /// A descriptor was closed under a write: how much of that was sent nobody is told.
+    /// A descriptor was closed during a write: how much of that was sent is not reported.
     cut_off: bool,
 }
 

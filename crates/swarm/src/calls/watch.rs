@@ -32,13 +32,13 @@ pub struct AcceptQueue {
 pub struct Watch {
     /// SYNs and ACKs that found an accept queue full (`ListenOverflows`).
     overflows: u64,
-    /// Which sockets have been told of what since `before`.
+    /// What readiness has been reported of which sockets since `before`.
     reported: BTreeMap<SocketId, u8>,
     before: Readiness,
 }
 
 impl Watch {
-    /// A socket is told that it is ready.
+    /// The readiness of a socket is reported.
     pub fn on_ready(&mut self, ready: SocketReady) {
         *self.reported.entry(ready.socket).or_default() |= ready.bits;
     }
@@ -64,7 +64,7 @@ impl Watch {
         self.reported.clear();
     }
 
-    /// Who has become ready since the last time was told so.
+    /// All sockets that have become ready since the last time were reported.
     pub fn readiness(&mut self, now: Readiness) -> Result<(), String> {
         let end = SocketReady::ERROR | SocketReady::HANGUP;
         for (key @ (fd, socket), ready) in &now {

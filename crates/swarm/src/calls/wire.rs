@@ -77,7 +77,7 @@ impl Wires {
         left
     }
 
-    /// Whether the host is to be told when its device has sent a packet, or knows already.
+    /// Whether the host is told when its device has sent a packet, or knows it beforehand.
     pub fn on_sent(&mut self, from: usize, left: Instant, told: bool) {
         self.sent[from].push_back((left, told));
     }

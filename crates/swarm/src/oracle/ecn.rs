@@ -20,7 +20,7 @@ pub struct Marks {
     host_syn: Option<u16>,
     peer_syn: Option<u16>,
     is_uncertain: bool,
-    /// Just past data that came with CE: whoever acknowledges it must echo.
+    /// Just past data that came with CE: an ACK of it must echo the mark.
     marked: Option<u32>,
     /// The peer has said that it has reduced, and no mark has come since.
     must_stop: bool,
@@ -37,7 +37,7 @@ impl Marks {
         let both = ECE | CWR;
         let pair = (self.host_syn, self.peer_syn);
         let answered = |syn: u16, answer: u16| syn & both == both && answer & both == ECE;
-        // Two SYNs that cross have each asked, and nobody has to answer (`tcp_ecn_rcv_syn`).
+        // Two crossing SYNs have both asked, and neither side has to answer (`tcp_ecn_rcv_syn`).
         let crossed =
             |one: u16, other: u16| one & other & both == both && (one | other) & flag::ACK == 0;
         match pair {

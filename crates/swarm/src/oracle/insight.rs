@@ -112,7 +112,7 @@ impl ConnectionView {
         let first_is_lost = info.lost + info.sacked == info.unacked;
         let within = first_is_lost || u64::from(info.snd_wnd) >= flight;
         let resent = info.total_retrans != before.info.total_retrans;
-        // An old one tells what is lost, but the window stays what it is (`tcp_ack`, `old_ack`).
+        // An old one shows what is lost, but the window does not change (`tcp_ack`, `old_ack`).
         let is_recent = info.last_ack_recv == 0;
         if around.quiet
             && around.modern

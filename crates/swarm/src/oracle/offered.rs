@@ -11,7 +11,7 @@ pub struct ObservedWindows {
     pub may_shrink: bool,
     /// The furthest edge offered since the host's SYN.
     edge: Option<u32>,
-    /// Scales of the SYNs of host and peer. Two kinds of SYNs: nobody outside knows which one counts.
+    /// Scales of the SYNs of host and peer. With two kinds of SYNs, an observer cannot know which one counts.
     host_scale: Option<u8>,
     peer_scales: Option<bool>,
     is_ambiguous: bool,

@@ -16,7 +16,7 @@ pub struct ObservedReceiver {
     /// Just past the furthest byte that it has ever let in, and the latest that it has closed at.
     furthest: Option<u32>,
     closed: Option<u32>,
-    /// What it lets in cannot be known: it was never told, or not as it is.
+    /// What it accepts cannot be known: its window was never advertised, or not exactly.
     is_unknown: bool,
     /// Ranges that it has SACKed, and not acknowledged since.
     sacked: Vec<(u32, u32)>,
@@ -25,7 +25,7 @@ pub struct ObservedReceiver {
 }
 
 impl ObservedReceiver {
-    /// From here on nobody knows what window the host has in mind.
+    /// From here on the window that the host uses is unknown.
     pub fn unknown(&mut self) {
         self.is_unknown = true;
     }
@@ -124,7 +124,7 @@ impl ObservedReceiver {
         Ok(())
     }
 
-    /// The window is closed, as was told last.
+    /// The window advertised last is closed.
     pub fn is_closed(&self) -> bool {
         self.closed.is_some() && !self.is_unknown
     }

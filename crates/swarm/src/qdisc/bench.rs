@@ -47,9 +47,9 @@ pub struct Bench<'a> {
     /// queue rests with all that is in it, and what finds the fast path free again passes it by
     /// (`fq_fastpath_check`, `fq_flow_set_throttled`).
     pub(super) beside_paced: BTreeSet<u8>,
-    /// fq tells flows here.
+    /// The tree contains fq, which distinguishes flows.
     pub(super) rests_for_times: bool,
-    /// CAKE tells flows here.
+    /// The tree contains CAKE, which distinguishes flows.
     pub(super) has_cake: bool,
     /// Some flows are so many that CAKE may let two share a queue and part them again.
     is_crowded: bool,
@@ -69,7 +69,7 @@ const END: Instant = Instant::from_nanos(1_000_000_000_000_000_000);
 impl StepwiseCase for Bench<'_> {
     type Step = Step;
 
-    /// Does one step, and holds the tree against every law that can be told by then.
+    /// Carries out one step, and checks every law that can be decided by then.
     fn step(&mut self, number: usize, step: &Step) -> CheckResult {
         self.step = format!("step {number}");
         match step {

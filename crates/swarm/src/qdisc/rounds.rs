@@ -140,7 +140,7 @@ impl Rounds {
         self.flow(flow).standing.on_head_removed(&params, &waits, call.now, behind, left)
     }
 
-    /// New flows go first; who has no credit gets a quantum, at the end of the old ones.
+    /// New flows go first; a flow without credit gets a quantum, and goes behind the old ones.
     fn next_flow(&mut self) -> Option<(u32, bool)> {
         loop {
             let is_new = !self.new.is_empty();

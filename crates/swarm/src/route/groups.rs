@@ -20,7 +20,7 @@ pub struct Groups {
 #[derive(Clone, Debug)]
 struct Table {
     owners: Vec<u32>,
-    /// Since when nobody has used each bucket, in ns.
+    /// Since when each bucket has been unused, in ns.
     idle_since: Vec<i64>,
     /// When each came to its owner, in ns; idle until it is used (`nh_res_bucket_idle_point`).
     moved_at: Vec<i64>,
@@ -96,7 +96,7 @@ impl Table {
         if unused { since } else { since + config.idle_timer.as_nanos() as i64 }
     }
 
-    /// A bucket leaves a member that is in service only when nobody has used it for the idle timer, or
+    /// A bucket leaves a member that is in service only after it has been unused for the idle timer, or
     /// when the group has been out of balance for the unbalanced timer.
     fn check_moves(
         &self,

@@ -254,7 +254,7 @@ impl<'a> Bench<'a> {
         self.receive_frame(from[0].into(), &frame);
     }
 
-    /// A machine says who it is, and perhaps asks for the router.
+    /// A machine announces its address, and perhaps asks for the router.
     fn announce(&mut self, who: [u8; 2], ipv6: bool, asks: bool) {
         let (mac, ip) = (self.mac(who), address(who[0], who[1] + 1, ipv6));
         let router = address(who[0], 0, ipv6);
@@ -285,7 +285,7 @@ impl<'a> Bench<'a> {
         let port = Port(port.into());
         self.host.set_port_up(self.now, port, up);
         if !up {
-            // As the driver does: who was there may be gone.
+            // As the driver does: neighbours may have changed.
             self.host.change_neighbours(self.now, |table| table.flush(port.0));
             self.asked.retain(|(of, _), _| *of != port.0);
         }
@@ -335,7 +335,7 @@ impl StepwiseCase for Bench<'_> {
     fn step(&mut self, number: usize, step: &Step) -> Result<(), Violation> {
         match step {
             Step::Wait { us } => self.go_to(self.now + Duration::from_micros(*us)),
-            // Number 0 is nobody's.
+            // No packet has the number 0.
             Step::Packet { .. } => self.packet(number as u16 + 1, step),
             Step::Answers { who, on } => {
                 self.ports[usize::from(who[0])].machines[usize::from(who[1])].1 = *on;

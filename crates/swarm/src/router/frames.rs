@@ -144,7 +144,7 @@ pub fn solicited_node(target: Ipv6Addr) -> (Mac, IpAddr) {
 /// What a frame of the router's says.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FrameContent {
-    /// It asks who has an address.
+    /// It asks for the hardware address of an address.
     Asks(IpAddr),
     /// It answers for an address.
     Answers(IpAddr),
@@ -152,7 +152,7 @@ pub enum FrameContent {
     Data {
         /// Where to.
         dst: IpAddr,
-        /// Its number, where this piece tells it.
+        /// Its number, if this fragment contains it.
         number: Option<u16>,
         /// Bytes behind the network header.
         len: u32,
@@ -165,7 +165,7 @@ pub enum FrameContent {
     Other,
 }
 
-/// Reads a frame: whom it is for, who it is from, what it says.
+/// Parses a frame: destination, source, content.
 pub fn read(frame: &[u8]) -> (Mac, Mac, FrameContent) {
     // What is too short for what it says to be is read as if zeroes followed.
     let frame = &[frame, &[0; 128]].concat();

@@ -21,7 +21,7 @@ use bench::Bench;
 pub struct Case {
     /// What the router draws from.
     pub seed: u64,
-    /// By interface, who is there, and the MTU.
+    /// The machines and the MTU of each interface.
     pub ports: Vec<Wire>,
     /// What happens, in this order.
     pub steps: Vec<Step>,

@@ -20,7 +20,7 @@ pub struct Machine {
 pub enum Target {
     /// The router's own hardware address.
     Ours,
-    /// That of somebody else, which the device hears as well.
+    /// That of another machine, which the device receives as well.
     Others,
     /// Everybody's.
     Everybodys,
@@ -40,7 +40,7 @@ pub enum Step {
         from: [u8; 2],
         /// The interface and the machine that it is for.
         to: [u8; 2],
-        /// It is for somebody behind the first machine there.
+        /// It is for an address behind the first machine there.
         behind: bool,
         /// Over IPv6.
         ipv6: bool,
@@ -77,7 +77,7 @@ pub enum Step {
         /// By neighbour discovery, else by ARP.
         ipv6: bool,
     },
-    /// A machine claims the address of another in an answer that nobody has asked for.
+    /// A machine claims the address of another in an unsolicited answer.
     Lies {
         /// The interface and the machine.
         who: [u8; 2],

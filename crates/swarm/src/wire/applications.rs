@@ -80,7 +80,7 @@ impl Bench {
         outcome
     }
 
-    /// The flow whose connection nobody reads any more after this call.
+    /// The flow whose connection has no reader any more after this call.
     fn no_longer_read(&self, syscall: &Syscall) -> Option<usize> {
         let fd = match *syscall {
             Syscall::Close { fd } => fd,

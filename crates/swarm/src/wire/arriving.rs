@@ -47,7 +47,7 @@ impl Bench {
         if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
             let arrival = self.arrival(at, segment.ecn);
             self.flows[at].in_fragments = true;
-            // Pieces that come later may complete it: when, nobody knows.
+            // Fragments that come later may complete it, at an unknown time.
             self.flows[at].on_inbound(&read, &Arrival { calm: false, quiet: false, ..arrival });
         }
         let before = self.state_of(at);
@@ -77,7 +77,7 @@ impl Bench {
         }
     }
 
-    /// The flow hears what is whole.
+    /// Complete packets are shown to the flow.
     pub(super) fn listen_in(&mut self, packet: &[u8]) {
         let Ok(frame) = frame::read(packet, Options::Skipped) else { return };
         let Content::Tcp(segment) = frame.content else { return };

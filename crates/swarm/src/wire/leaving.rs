@@ -112,7 +112,7 @@ impl Bench {
         }
     }
 
-    /// The listener hears what has been sent.
+    /// Shows the observer what has been sent.
     pub(super) fn on_sent(&mut self, packet: &Packet) -> Result<(), BrokenLaw> {
         let bytes = bytes_of(packet);
         self.digest.add(bytes.len() as u64);
@@ -200,7 +200,7 @@ impl Bench {
     }
 }
 
-/// `TCP_MSS_DEFAULT`: what a peer takes that has not told.
+/// `TCP_MSS_DEFAULT`: the MSS of a peer that has not announced one.
 const MSS_UNKNOWN: u32 = 536;
 /// The same over IPv6 (`IPV6_MIN_MTU` less headers).
 const MSS_UNKNOWN_V6: u32 = 1_220;

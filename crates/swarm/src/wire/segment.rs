@@ -29,7 +29,7 @@ pub struct Segment {
     pub ack_segments: i64,
     /// And in bytes on top.
     pub ack: i64,
-    /// The window as it stands in the header.
+    /// The window field of the header.
     pub window: u16,
     /// Urgent pointer.
     pub urgent: u16,

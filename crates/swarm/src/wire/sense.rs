@@ -48,13 +48,13 @@ impl Bench {
             now.check(flow)?;
             self.check_path(at)?;
         }
-        // Of another route's MTU a connection hears with its next packet.
+        // A connection learns of another route's MTU with its next packet.
         let by_default = self.by_default && self.one_mtu;
         let around = HostView { quiet, by_default, modern: self.modern };
         if once { now.follows(before, around) } else { Ok(()) }
     }
 
-    /// A reader that has emptied the buffer tells that the window is open again (`tcp_cleanup_rbuf`).
+    /// A read that has emptied the buffer advertises the open window (`tcp_cleanup_rbuf`).
     pub(super) fn check_opened(
         &self,
         at: usize,

@@ -220,7 +220,7 @@ fn tree(case: &Case, place: (usize, usize), commands: &[String], mtu: u32) -> Sc
     root
 }
 
-/// Runs one `tc` command on a tree; `number` tells the random streams of commands apart.
+/// Runs one `tc` command on a tree; `number` distinguishes the random streams of commands.
 pub fn run_tc(
     root: &mut Sched,
     words: &str,

@@ -121,7 +121,7 @@ impl WorldRun<'_> {
         for (node, _) in self.case.nodes.iter().enumerate().filter(|(_, node)| node.router) {
             let host = self.built.world.host(NodeId(node as u32));
             let books = witness.nodes[node];
-            // Of the fragments that a queue refuses no counter tells.
+            // No counter includes the fragments that a queue refuses.
             let cuts = |ipv6| {
                 let snmp = host.snmp(ipv6);
                 snmp.frag_creates + snmp.frag_fails > 0
@@ -259,7 +259,7 @@ impl WorldRun<'_> {
         Ok(())
     }
 
-    /// Nobody reads what was not written, and who is told that the peer has closed has read all.
+    /// No application reads what was not written, and one that sees end of file has read everything.
     pub(super) fn check_bytes(&self) -> Result<(), Violation> {
         let ledger = self.built.ledger.entries();
         for entry in ledger.iter().filter(|entry| entry.active) {
@@ -424,7 +424,7 @@ impl WorldRun<'_> {
         begun.chain(changed).chain([HEALED_MTU]).min().unwrap_or(HEALED_MTU)
     }
 
-    /// Every error that an application was told has its cause on the wire.
+    /// Every error that an application got has its cause on the wire.
     pub(super) fn errors_are_explained(&self) -> Result<(), Violation> {
         let Some(witness) = &self.witness else { return Ok(()) };
         let witness = witness.borrow();
@@ -438,7 +438,7 @@ impl WorldRun<'_> {
             let explained = match error {
                 SocketError::Reset | SocketError::BrokenPipe => reset || entry.aborted,
                 SocketError::Refused => reset || told,
-                // Where no socket is left the reset is not signed, and is not heard.
+                // Where no socket is left, the reset is not signed, and so it is ignored.
                 SocketError::TimedOut => {
                     let unheard = reset && flow.client.md5.is_some();
                     let excused = self.is_in_a_hurry(entry, &witness)

@@ -32,7 +32,7 @@ pub struct Entry {
     pub failed: bool,
     /// When it said so.
     pub failed_at: Instant,
-    /// The error that it told.
+    /// The error that it reported.
     pub error: Option<SocketError>,
     /// The application has closed or reset it.
     pub closed: bool,

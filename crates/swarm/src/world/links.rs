@@ -27,7 +27,7 @@ pub struct LinkModel {
     sound: bool,
     /// Whoever is put on it first comes first.
     ordered: bool,
-    /// It makes copies, which cannot be told from what they are copies of: who comes when isn't known.
+    /// It makes copies, which cannot be distinguished from the originals, so arrival times are unknown.
     copies: bool,
     healed: bool,
     /// When the last bit of the latest packet leaves.
@@ -45,7 +45,7 @@ struct InFlight {
     safe: bool,
 }
 
-/// What tells packets apart, but for marks that are set on the way.
+/// What identifies a packet, apart from marks set on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PacketIdentity {
     ends: Option<(IpAddr, IpAddr)>,

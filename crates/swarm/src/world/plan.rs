@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Case {
     /// The seed of the world's own random streams.
     pub seed: u64,
-    /// When everything is healed, µs. Applications are told to finish at that time.
+    /// When everything is repaired, µs. Applications are told to finish at that time.
     pub heal_us: u64,
-    /// How the second run goes, which nobody observes.
+    /// How the second, unobserved run is made.
     pub second: UnobservedRun,
     /// How late applications hear on nodes that are slow, µs.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -188,7 +188,7 @@ pub struct Flow {
     pub ipv6: bool,
     /// When it begins, µs.
     pub start_us: u64,
-    /// When the first application is told to stop, µs; 0: when everything is healed.
+    /// When the first application is told to stop, µs; 0: when everything is repaired.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop_us: u64,
     /// What runs at both ends.
@@ -459,7 +459,7 @@ pub enum ChangeKind {
         /// `NAME=VALUE`.
         words: String,
     },
-    /// Packets to a host are denied or led astray by a rule, or no longer.
+    /// A rule rejects packets to a host or sends them the wrong way, or is removed.
     Rule {
         /// The node that has the rule.
         node: usize,

@@ -66,7 +66,7 @@ pub(super) struct WorldRun<'a> {
     seen: Vec<String>,
     /// Changes made so far.
     done: u64,
-    /// Rules that deny or lead astray, to be taken back.
+    /// Rules that reject packets or send them the wrong way, to be removed again.
     rules: Vec<(usize, String)>,
 }
 
@@ -217,7 +217,7 @@ impl<'a> WorldRun<'a> {
         self.with_witness(link, |way| way.set_rate(rate.map_or(0, Rate::bits_per_sec)));
     }
 
-    /// The witness hears what is done to a link.
+    /// Tells the witness what is done to a link.
     fn with_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
         if let Some(witness) = &self.witness {
             tell(&mut witness.borrow_mut().link_models[link.0 as usize]);

@@ -259,7 +259,7 @@ impl Dialogue {
                 }
             }
         }
-        // Who does not read hears of a failure all the same.
+        // An application that does not read learns of a failure, too.
         let failed = cx.host.tcp_connection(self.socket).is_none_or(Connection::has_error);
         if failed && !entry.eof {
             self.fail(cx, entry);
@@ -267,7 +267,7 @@ impl Dialogue {
         if entry.eof { Instant::FAR_FUTURE } else { wake }
     }
 
-    /// Reads what there is, as far as it is allowed; bytes are held against what was written.
+    /// Reads what there is, as far as it is allowed, and compares bytes with what was written.
     fn read_some(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) -> TcpRead {
         let unread = cx.host.tcp_connection(self.socket).map_or(0, Connection::unread_bytes);
         if !writes_bytes(entry.flow) || unread == 0 {
@@ -295,7 +295,7 @@ impl Dialogue {
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
         (entry.failed, entry.failed_at) = (true, cx.now);
-        // A socket that is gone has no error left: a read or a write has told it.
+        // A socket that is gone has no error left: a read or a write has returned it.
         entry.error = cx.host.tcp_take_any_error(self.socket).unwrap_or(None);
         self.close(cx, entry);
     }

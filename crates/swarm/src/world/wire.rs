@@ -56,15 +56,15 @@ struct Incarnation {
     arrived: BTreeMap<u64, u64>,
     /// Where FIN was sent.
     fin: Option<u64>,
-    /// The right edge of the window that the sender has heard of.
+    /// The right edge of the window that the sender knows of.
     edge: u64,
-    /// How far the acknowledgments go that it has heard of.
+    /// Up to where it has received acknowledgments.
     acked: u64,
     /// Where the receiver may have begun once more by a SYN cookie.
     begins: BTreeSet<u64>,
 }
 
-/// Whose addresses nobody has.
+/// The owner of addresses that belong to no node.
 const NOBODY: NodeId = NodeId(u32::MAX);
 /// Positions beyond this belong to another life.
 const FAR: u32 = 1 << 30;

@@ -26,7 +26,7 @@ pub fn sysctl(draw: &mut Draw) -> String {
     let value = match draw.range(0..=99) {
         0..=14 => least,
         15..=24 => most,
-        // With a low-water mark of 0 nobody may ever write.
+        // With a low-water mark of 0 no write is ever possible.
         25..=29 if name != "tcp_notsent_lowat" => return beyond(draw, name, least, most),
         _ => draw.log_range(least..=most),
     };

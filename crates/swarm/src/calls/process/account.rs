@@ -159,7 +159,7 @@ impl Process {
                         judge.totals.received(from.port(), last)
                     }
                     Some(size) => Err(format!("{moved} bytes in datagrams of {size}")),
-                    // It is not told once the option is off again.
+                    // It is not reported once the option is off again.
                     None if several => Ok(()),
                     None => judge.totals.received(from.port(), moved),
                 }

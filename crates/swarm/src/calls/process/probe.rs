@@ -17,7 +17,7 @@ use crate::calls::watch::{Readiness, Ready};
 use crate::case::Violation;
 
 impl Process {
-    /// What `poll` says is held against what a call then gives.
+    /// What `poll` reports is compared with what a call then returns.
     pub fn probe(
         &mut self,
         judge: &mut CallContext<'_>,
@@ -45,7 +45,7 @@ impl Process {
                 self.expect(judge, step, send, true, false)
             }
             Some(Kind::Datagram) => {
-                // Behind the end that `shutdown` has made, who does not wait finds nothing.
+                // After the end made by `shutdown`, a non-blocking call finds nothing.
                 let shut = self.polled(judge, fd, EPOLLRDHUP) & EPOLLRDHUP != 0;
                 // Nor does a peek find what lies before its offset (`SO_PEEK_OFF`).
                 let within = self.model.datagrams_mut(fd).is_some_and(|it| it.peeks_within);

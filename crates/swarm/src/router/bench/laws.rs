@@ -117,11 +117,11 @@ impl Bench<'_> {
         }
     }
 
-    /// The router tells of an error with a packet.
+    /// The router sends an ICMP error about a packet.
     pub(super) fn on_icmp_error(&mut self, port: Port, mac: Mac, number: u16) {
         let Some(track) = self.tracks.get_mut(&number) else { return };
         track.errors += 1;
-        // Pieces are lost one by one, each of which may be told of.
+        // Each lost fragment may cause an error of its own.
         if track.errors > 1 && track.len < 1_200 {
             let text = format!("{number}: {track:?}");
             self.fail("errors", format!("{port:?} repeats {mac:x?}: {text}"));
