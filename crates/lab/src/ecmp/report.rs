@@ -71,7 +71,7 @@ pub fn failure_table(failures: &[Disruption], names: &impl Names) -> Table {
     let head = [
         "failed",
         "flows moved [%]",
-        "by RFC 2992 [%]",
+        "RFC 2992 [%]",
         "had to move [%]",
         "collateral [%]",
         "flows lost [%]",
