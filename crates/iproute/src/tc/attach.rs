@@ -33,6 +33,10 @@ pub enum AttachError {
     NoClass,
     /// What is there is of another kind (`EINVAL`).
     OtherKind,
+    /// All handles that are given away are taken (`ENOSPC`).
+    NoFreeHandle,
+    /// The parent lies so deep that packets would need too much of the stack. Linux has no limit, and runs out of its own.
+    TooDeep,
     /// The command is about ingress, which has no queue to change (`EOPNOTSUPP`).
     Ingress,
 }
@@ -75,7 +79,13 @@ impl QdiscCommand {
             self.change(spec, root, cx);
             return Ok(None);
         }
-        let handle = if self.handle == Handle::NONE { free_handle(root) } else { self.handle };
+        if depth(root, owner(self.parent)) >= MAX_DEPTH {
+            return Err(AttachError::TooDeep);
+        }
+        let handle = match self.handle {
+            Handle::NONE => free_handle(root).ok_or(AttachError::NoFreeHandle)?,
+            own => own,
+        };
         let fresh = Sched::new(handle, spec.build(device, handle, rng));
         let old = emptied(core::mem::replace(self.place(root), fresh), cx);
         root.count_discarded(owner(self.parent), (cx.dropped.len() - known) as u64);
@@ -179,6 +189,16 @@ fn owner(class: Handle) -> Handle {
     Handle::new(class.major(), 0)
 }
 
+/// How many the qdisc `handle` and those above it are.
+fn depth(root: &Sched, handle: Handle) -> usize {
+    let tree = root.tree();
+    let find = |handle| tree.iter().find(|(_, sched)| sched.handle == handle);
+    core::iter::successors(find(handle), |(class, _)| find(owner(*class))).count()
+}
+
+/// Qdiscs nest no deeper.
+const MAX_DEPTH: usize = 64;
+
 /// The qdisc with this handle, if it is one.
 fn find(root: &Sched, handle: Handle) -> Option<&Sched> {
     let mut all = root.tree().into_iter().map(|(_, sched)| sched);
@@ -206,12 +226,15 @@ fn emptied(old: impl Into<Box<Sched>>, cx: &mut Cx<'_>) -> Box<Sched> {
     old
 }
 
-/// The first unused handle from 8001: on (`qdisc_alloc_handle`).
-fn free_handle(root: &Sched) -> Handle {
-    let used: Vec<u16> = root.tree().iter().map(|(_, sched)| sched.handle.major()).collect();
-    let major =
-        (0x8001..=0xfffe).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
-    Handle::new(major, 0)
+/// The first unused handle from 8001: on, if there is one (`qdisc_alloc_handle`).
+fn free_handle(root: &Sched) -> Option<Handle> {
+    first_free(root.tree().iter().map(|(_, sched)| sched.handle.major()).collect())
+}
+
+fn first_free(mut used: Vec<u16>) -> Option<Handle> {
+    used.sort_unstable();
+    let free = (0x8001..=0xfffe).find(|major| used.binary_search(major).is_err());
+    free.map(|major| Handle::new(major, 0))
 }
 
 /// As Linux 6.1 says it.
@@ -230,6 +253,8 @@ impl fmt::Display for AttachError {
             Self::NoSuchClass => "Specified class not found.",
             Self::NoClass => "Classid cannot be zero.",
             Self::OtherKind => "Invalid qdisc name.",
+            Self::TooDeep => "Qdiscs are nested too deeply.",
+            Self::NoFreeHandle => "Maximum number of qdisc handles was exceeded.",
             Self::Ingress => "An ingress qdisc has no queue.",
         })
     }
@@ -444,5 +469,26 @@ mod tests {
         let mut root = after(&["qdisc add dev x root tbf rate 1mbit burst 3100 limit 9000"]);
         assert!(apply(&mut root, "qdisc replace dev x parent 8001:1 pfifo").is_ok());
         assert_eq!(shown(&root), "root 8001: tbf, 8001:1 8002: pfifo");
+    }
+
+    #[test]
+    fn qdiscs_nest_so_deep_and_no_deeper() {
+        let mut root = after(&["qdisc add dev x root handle 1: prio"]);
+        let below =
+            |parent| format!("qdisc add dev x parent {parent:x}:1 handle {:x}: prio", parent + 1);
+        for parent in 1..64 {
+            assert!(apply(&mut root, &below(parent)).is_ok(), "{parent}");
+        }
+        assert_eq!(apply(&mut root, &below(64)).unwrap_err(), AttachError::TooDeep);
+        assert!(apply(&mut root, "qdisc replace dev x parent 40:1 pfifo").is_err());
+        assert!(apply(&mut root, "qdisc replace dev x parent 3f:1 pfifo").is_ok());
+    }
+
+    #[test]
+    fn handles_end() {
+        assert_eq!(first_free(vec![0x8002, 1]), Some(Handle::new(0x8001, 0)));
+        assert_eq!(first_free(vec![0x8003, 0x8001]), Some(Handle::new(0x8002, 0)));
+        assert_eq!(first_free((0x8001..0xfffe).collect()), Some(Handle::new(0xfffe, 0)));
+        assert_eq!(first_free((0x8001..=0xfffe).collect()), None);
     }
 }
