@@ -325,8 +325,8 @@ pub enum ExprKind {
     Word(String),
     /// A text.
     Str(Vec<u8>),
-    /// `a | b`.
-    Or(Box<Expr>, Box<Expr>),
+    /// `a | b | …`: two or more.
+    Or(Vec<Expr>),
     /// `NAME = value`.
     Assign(String, Box<Expr>),
     /// `[a, b]`.

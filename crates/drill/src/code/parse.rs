@@ -7,7 +7,7 @@ use crate::fault::{Fault, Pos};
 /// The statements of a block whose text begins at `pos` (the `%{` included).
 pub fn parse(text: &str, pos: Pos) -> Result<Block, Fault> {
     let begin = Pos { line: pos.line, column: pos.column + 2 };
-    let mut parser = Parser { text, tokens: tokens(text, begin)?, at: 0, depth: 0 };
+    let mut parser = Parser { text, tokens: tokens(text, begin)?, at: 0, depth: 0, joined: 0 };
     let block = parser.statements(&Kind::End)?;
     Ok(block)
 }
@@ -17,6 +17,8 @@ struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
+    /// Operators between two operands of the statement so far: each makes its tree one deeper.
+    joined: u32,
 }
 
 type Parsed<T> = Result<T, Fault>;
@@ -91,6 +93,7 @@ impl Parser<'_> {
 
     fn statement(&mut self) -> Parsed<Statement> {
         let (pos, begin) = (self.pos(), self.tokens[self.at].at);
+        self.joined = 0;
         let kind = self.statement_kind()?;
         if !matches!(kind, StatementKind::If(..))
             && !matches!(self.peek(), Kind::Newline | Kind::End | Kind::Op(";"))
@@ -220,6 +223,11 @@ impl Parser<'_> {
         if self.depth > MAX_DEPTH { Err(self.unexpected("less nesting")) } else { Ok(()) }
     }
 
+    fn join(&mut self) -> Parsed<()> {
+        self.joined += 1;
+        if self.joined > MAX_JOINED { Err(self.unexpected("fewer operators")) } else { Ok(()) }
+    }
+
     fn tuple_or_expression(&mut self) -> Parsed<Expr> {
         let first = self.expression()?;
         if !matches!(self.peek(), Kind::Op(",")) {
@@ -255,6 +263,7 @@ impl Parser<'_> {
     fn disjunction(&mut self) -> Parsed<Expr> {
         let mut left = self.conjunction()?;
         while self.eat_name("or") {
+            self.join()?;
             left = Expr::Or(Box::new(left), Box::new(self.conjunction()?));
         }
         Ok(left)
@@ -263,6 +272,7 @@ impl Parser<'_> {
     fn conjunction(&mut self) -> Parsed<Expr> {
         let mut left = self.negation()?;
         while self.eat_name("and") {
+            self.join()?;
             left = Expr::And(Box::new(left), Box::new(self.negation()?));
         }
         Ok(left)
@@ -334,6 +344,7 @@ impl Parser<'_> {
         'next: loop {
             for (sign, operator) in *operators {
                 if self.eat(sign) {
+                    self.join()?;
                     let right = self.binary(level + 1)?;
                     left = Expr::Binary(*operator, Box::new(left), Box::new(right));
                     continue 'next;
@@ -484,3 +495,5 @@ const PYTHONS: [&str; 24] = [
 
 /// Nested no deeper.
 const MAX_DEPTH: u32 = 64;
+/// So many operators join operands of one statement.
+const MAX_JOINED: u32 = 256;

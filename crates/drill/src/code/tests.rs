@@ -38,6 +38,18 @@ fn what_scripts_write_holds() {
 }
 
 #[test]
+fn a_long_chain_of_operators_is_refused() {
+    for operator in ["or", "and", "+", "|"] {
+        let chain = |count| format!("assert 1{}", format!(" {operator} 1").repeat(count));
+        assert_eq!(run(&chain(256)).map(|_| ()), Ok(()), "{operator}");
+        let fault = parse(&chain(257), Pos { line: 1, column: 1 }).expect_err(operator);
+        assert!(fault.to_string().contains("fewer operators"), "{fault}");
+    }
+    let two = format!("x = 1{0}\nassert x{0}", " + 1".repeat(200));
+    assert_eq!(run(&two).map(|_| ()), Ok(()), "each statement has its own");
+}
+
+#[test]
 fn print_is_kept() {
     let env = run("print(tcpi_snd_cwnd, 'x'); print('%d/%x' % (10, 255))").expect("runs");
     assert_eq!(env.printed, ["10 x", "10/ff"]);

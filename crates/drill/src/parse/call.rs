@@ -60,12 +60,16 @@ impl Parser {
         if depth > MAX_DEPTH {
             return Err(self.expected("fewer nested brackets"));
         }
-        let mut left = self.operand(depth)?;
-        while self.eat('|') {
-            let right = self.operand(depth + 1)?;
-            left = Expr { pos: left.pos, kind: ExprKind::Or(Box::new(left), Box::new(right)) };
+        let first = self.operand(depth)?;
+        if !self.eat('|') {
+            return Ok(first);
         }
-        Ok(left)
+        let pos = first.pos;
+        let mut terms = vec![first, self.operand(depth + 1)?];
+        while self.eat('|') {
+            terms.push(self.operand(depth + 1)?);
+        }
+        Ok(Expr { pos, kind: ExprKind::Or(terms) })
     }
 
     fn operand(&mut self, depth: u32) -> Parsed<Expr> {

@@ -252,3 +252,10 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn any_number_of_names_may_be_joined() {
+    let many = format!("0 socket(..., SOCK_STREAM{}, 0) = 3", "|0".repeat(100_000));
+    let ExprKind::Or(terms) = &call(&many).args[1].kind else { panic!("names joined by |") };
+    assert_eq!(terms.len(), 100_001);
+}

@@ -9,7 +9,7 @@ pub(super) fn int(expr: &Expr) -> Result<i64, Fault> {
     match &expr.kind {
         ExprKind::Int(number) => Ok(*number),
         ExprKind::Word(name) => symbol(expr.pos, name),
-        ExprKind::Or(left, right) => Ok(int(left)? | int(right)?),
+        ExprKind::Or(terms) => terms.iter().try_fold(0, |bits, term| Ok(bits | int(term)?)),
         ExprKind::InAddr(address) => Ok(i64::from(u32::from_ne_bytes(address.octets()))),
         _ => Err(Fault::new(expr.pos, "this is not a number", "a number, or names joined by `|`")),
     }
@@ -99,8 +99,7 @@ fn expr_needs(expr: &Expr, words: &[(&str, &'static str)]) -> Option<Fault> {
             .iter()
             .find(|(word, _)| *word == name.as_str())
             .map(|(_, why)| Fault::no_meaning(expr.pos, *why)),
-        ExprKind::Or(left, right) => expr_needs(left, words).or_else(|| expr_needs(right, words)),
-        ExprKind::List(list) | ExprKind::Braces(list) => {
+        ExprKind::Or(list) | ExprKind::List(list) | ExprKind::Braces(list) => {
             list.iter().find_map(|it| expr_needs(it, words))
         }
         ExprKind::Mpls(_) | ExprKind::Gre(_) => {
