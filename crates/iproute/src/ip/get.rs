@@ -8,20 +8,13 @@ use super::route::read_tos;
 use super::show::Selector;
 use super::{Ip, IpError, IpResult, Options, metrics};
 use crate::words::{Result, Word, Words};
-use answer::Answer;
+use answer::{Answer, GetRequest};
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::{Hop, Protocol, RouteKey, RouteType, Scope, TableId};
 
 const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
-
-/// A question as its words put it.
-struct GetRequest {
-    key: RouteKey,
-    from: bool,
-    fibmatch: bool,
-}
 
 impl Ip {
     pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {

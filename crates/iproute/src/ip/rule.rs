@@ -1,6 +1,7 @@
 //! `ip rule add|del|show`.
 
 mod select;
+mod values;
 
 use super::check::refuse_ecn_bits;
 use super::json::{Object, list};
@@ -12,6 +13,7 @@ use core::fmt::Write as _;
 use core::ops::RangeInclusive;
 use datapath::fib::{Action, InputPort, Prefix, Rule, TableId};
 use select::Selector;
+use values::{port_of, read_mark, read_ports};
 
 const WORDS: [&str; 25] = [
     "protocol",
@@ -410,13 +412,6 @@ pub(super) fn input_port(port: u16) -> InputPort {
     if port == LOOPBACK { InputPort::Loopback } else { InputPort::Port(port) }
 }
 
-fn port_of(iif: InputPort) -> u16 {
-    match iif {
-        InputPort::Loopback => LOOPBACK,
-        InputPort::Port(port) => port,
-    }
-}
-
 fn names_port(rule: &Rule, port: u16) -> bool {
     rule.iif == Some(InputPort::Port(port)) || rule.oif == Some(port)
 }
@@ -462,25 +457,4 @@ fn read_type(word: Word<'_>) -> Result<Action> {
 /// As C prints `%#x`: zero has no base.
 fn hex(number: u32) -> String {
     if number == 0 { "0".to_owned() } else { format!("{number:#x}") }
-}
-
-/// `MARK` or `MARK/MASK`; a mark of zero alone is no condition (`fib_nl2rule`).
-fn read_mark(word: Word<'_>) -> Result<Option<(u32, u32)>> {
-    let (mark, mask) = match word.text.split_once('/') {
-        Some((mark, mask)) => (mark, names::parse_number(mask)),
-        None => (word.text, Some(u32::MAX)),
-    };
-    let read = names::parse_number(mark).zip(mask);
-    let (mark, mask) = read.ok_or_else(|| invalid(word, "fwmark value is invalid", None))?;
-    let alone = !word.text.contains('/');
-    Ok(Some((mark, mask)).filter(|_| mark != 0 || mask != 0 && !alone))
-}
-
-/// `PORT` or `FIRST-LAST`.
-fn read_ports(word: Word<'_>, what: &str) -> Result<RangeInclusive<u16>> {
-    let (first, last) = word.text.split_once('-').unwrap_or((word.text, word.text));
-    match (first.parse(), last.parse()) {
-        (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
-        _ => Err(invalid(word, &format!("invalid \"{what}\""), None)),
-    }
 }

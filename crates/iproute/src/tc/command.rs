@@ -1,6 +1,6 @@
 //! `tc qdisc add|change|replace|delete dev NAME ...`: what is to be done, and where.
 
-use super::{GuestKind, INGRESS_HANDLE, Spec, parse_spec_with};
+use super::{GuestKind, Spec, parse_spec_with};
 use crate::units::parse_hex;
 use crate::words::{GrammarError, Result, Word, Words};
 use datapath::qdisc::Handle;
@@ -178,6 +178,9 @@ pub(crate) fn qdisc_handle(word: Word<'_>) -> Result<Handle> {
     let major = word.text.split(':').next().and_then(half);
     major.map(|major| Handle::new(major, 0)).ok_or_else(|| word.illegal("handle"))
 }
+
+/// Where ingress filters hang (`ffff:`).
+pub const INGRESS_HANDLE: Handle = Handle::new(0xffff, 0);
 
 /// A class: `MAJOR:MINOR`, where no digits are 0, or both in one number, hexadecimal; or `root` or
 /// `none` (`get_tc_classid`).

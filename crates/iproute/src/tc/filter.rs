@@ -1,7 +1,7 @@
 //! `tc filter add dev NAME [parent HANDLE|ingress] [protocol P] [prio N] [handle MARK]
 //! matchall|u32|fw ...`: packets to classes, and policers at ingress.
 
-use super::command::class_id;
+use super::command::{INGRESS_HANDLE, class_id};
 use super::police::parse_police;
 use crate::units::number;
 use crate::words::{Result, Word, Words};
@@ -32,9 +32,6 @@ pub enum FilterAction {
     /// A policer judges it.
     Police(PoliceConfig),
 }
-
-/// Where ingress filters hang (`ffff:`).
-pub const INGRESS_HANDLE: Handle = Handle::new(0xffff, 0);
 
 const HEAD: [&str; 9] =
     ["dev", "parent", "root", "ingress", "protocol", "prio", "pref", "handle", "preference"];

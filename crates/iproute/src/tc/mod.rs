@@ -23,9 +23,9 @@ mod tbf;
 
 pub use attach::AttachError;
 pub use codel::{CodelWords, FqCodelWords};
-pub use command::{QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
+pub use command::{INGRESS_HANDLE, QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
 pub use dualpi2::DualPi2Words;
-pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
+pub use filter::{FilterAction, FilterCommand, parse_filter};
 pub use fq::FqWords;
 pub use guest::{GuestKind, GuestWords, Setting};
 pub use police::{parse_police, show_police};

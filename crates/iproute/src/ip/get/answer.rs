@@ -1,10 +1,11 @@
 //! What the kernel makes of a question: of what is asked of no table, and of what tables answer.
 
-use super::GetRequest;
 use crate::ip::{Ip, IpError, IpResult, LOOPBACK};
 use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::source::{self, Own};
-use datapath::fib::{Decision, Features, Prefix, Protocol, Route, RouteType, Scope, TableId};
+use datapath::fib::{
+    Decision, Features, Prefix, Protocol, Route, RouteKey, RouteType, Scope, TableId,
+};
 use datapath::metrics::RouteMetrics;
 
 const INVALID: IpError = IpError::Answer("RTNETLINK answers: Invalid argument");
@@ -12,6 +13,13 @@ const UNREACHABLE: IpError = IpError::Answer("RTNETLINK answers: Network is unre
 
 /// Every interface has joined it.
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+
+/// A question as its words put it.
+pub(super) struct GetRequest {
+    pub(super) key: RouteKey,
+    pub(super) from: bool,
+    pub(super) fibmatch: bool,
+}
 
 /// Where a packet goes, and what the answer contains besides.
 pub(super) struct Answer {

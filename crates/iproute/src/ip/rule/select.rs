@@ -1,6 +1,6 @@
 //! Which rules `ip rule show` is to list.
 
-use super::{port_of, read_mark, read_ports};
+use super::values::{port_of, read_mark, read_ports};
 use crate::ip::names::{self, Devices};
 use crate::ip::route::read_tos;
 use crate::words::{Result, Word, Words};
