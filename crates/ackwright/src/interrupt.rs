@@ -50,7 +50,7 @@ pub fn listen() {
         Ok(signals) => signals,
         // They end the program then, and files are renamed into place whole.
         Err(error) => {
-            return crate::stderr_line!("warning: cannot install signal handlers: {error}");
+            return stderr_line!("warning: cannot install signal handlers: {error}");
         }
     };
     // A file beyond the limit of its size (RLIMIT_FSIZE) is an error of its own then.

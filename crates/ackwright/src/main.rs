@@ -3,14 +3,8 @@
 // `eprintln!` panics if the reader of standard error has gone: messages go by `stderr_line!`.
 #![deny(clippy::print_stderr)]
 
-/// A line on standard error, as of `eprintln!`, but without a panic if its reader has gone.
-macro_rules! stderr_line {
-    ($($words:tt)*) => {{
-        use std::io::Write as _;
-        let _is_gone = writeln!(std::io::stderr(), $($words)*);
-    }};
-}
-pub(crate) use stderr_line;
+#[macro_use]
+mod stderr;
 
 mod cmd;
 mod import_note;

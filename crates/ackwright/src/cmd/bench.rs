@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Outcome {
             Ok(runs) => results.push(middle(runs)),
             Err(problem) => {
                 failed = true;
-                crate::stderr_line!("{}: {problem}", case.name);
+                stderr_line!("{}: {problem}", case.name);
             }
         }
     }

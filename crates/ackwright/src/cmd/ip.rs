@@ -112,7 +112,7 @@ impl Args {
             (None, true) => {
                 let (ip, notes) = kernel()?;
                 for note in notes.iter().filter(|note| note.always || depends_on_hash(command)) {
-                    crate::stderr_line!("note: {}", note.text);
+                    stderr_line!("note: {}", note.text);
                 }
                 Ok(Config::of(ip))
             }

@@ -158,7 +158,7 @@ fn serve(args: &Args, stack: &Stack, stop: &AtomicBool) -> Outcome {
             Ok(Some(test)) => print(&report::totals(&test))?,
             // The next client may do better, unless there is nothing left that it could come by.
             Err(error) if !args.one_off && stack.check().is_ok() => {
-                crate::stderr_line!("error: {error}");
+                stderr_line!("error: {error}");
             }
             Err(error) => return Err(Failure::Other(error.to_string())),
         }
@@ -193,7 +193,7 @@ impl TestObserver for Printer {
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, why: &str) {
-        crate::stderr_line!("note: connection from {peer} rejected: {why}");
+        stderr_line!("note: connection from {peer} rejected: {why}");
     }
 }
 

@@ -82,9 +82,9 @@ impl Failure {
         let message = presentable(&message);
         let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if colour {
-            crate::stderr_line!("{}: {message}", "error".red());
+            stderr_line!("{}: {message}", "error".red());
         } else {
-            crate::stderr_line!("error: {message}");
+            stderr_line!("error: {message}");
         }
         code
     }
@@ -203,7 +203,7 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
-        crate::stderr_line!("note: replacing {removed} files of an earlier run in {directory}");
+        stderr_line!("note: replacing {removed} files of an earlier run in {directory}");
     }
     Ok(Output::new(store))
 }

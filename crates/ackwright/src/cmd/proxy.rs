@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Outcome {
     let stack = args.stack.open(args.cc.as_deref())?;
     let proxy = Proxy::start(&stack, ours, listen, to)
         .map_err(|error| Failure::Usage(format!("--listen {listen}: {error}")))?;
-    crate::stderr_line!("proxying connections from {listen} to {to}; our stack {}", side(ours));
+    stderr_line!("proxying connections from {listen} to {to}; our stack {}", side(ours));
     while !stop.load(Ordering::Relaxed) && stack.check().is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }

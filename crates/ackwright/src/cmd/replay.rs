@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Outcome {
         if !to_output {
             return print(text);
         }
-        crate::stderr_line!("{text}");
+        stderr_line!("{text}");
         Ok(())
     };
     let bar = Bar::new(1);

@@ -246,7 +246,7 @@ fn add_live(
         Err(part)
             if stack == StackChoice::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
         {
-            crate::stderr_line!("note: no column \"{what}\": {}", part.error);
+            stderr_line!("note: no column \"{what}\": {}", part.error);
             return Ok(());
         }
         Err(part) => return Err(unfinished(part, true)),

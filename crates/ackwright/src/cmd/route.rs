@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Outcome {
     let (mut router, _locks) = build(args, stop)?;
     let names = router.device_names();
     let place = listen(args, &names, &mut router)?;
-    crate::stderr_line!("routing between {}{place}", names.join(", "));
+    stderr_line!("routing between {}{place}", names.join(", "));
     let ended = router.run();
     let shown = if args.json { print_json(&router.json()) } else { print(&router.text()) };
     ended?;
@@ -120,7 +120,7 @@ fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
         locks.push(lock);
     }
     if args.import_kernel && forwards() {
-        crate::stderr_line!(
+        stderr_line!(
             "note: net.ipv4.ip_forward is 1, so the kernel forwards every packet as well; set it \
              to 0"
         );
@@ -153,7 +153,7 @@ fn listen(args: &Args, names: &[String], router: &mut Router) -> Result<String, 
         }
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            crate::stderr_line!(
+            stderr_line!(
                 "note: cannot create the control socket {shown}: {error}; choose another path \
                  with --ctl"
             );

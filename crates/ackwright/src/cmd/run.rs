@@ -281,11 +281,9 @@ pub fn resume(
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
     if kept == 0 {
-        crate::stderr_line!("note: {name} has no runs of this program to keep; running all");
+        stderr_line!("note: {name} has no runs of this program to keep; running all");
     } else {
-        crate::stderr_line!(
-            "note: {name} has {kept} of {runs} runs; keeping those of the same plan"
-        );
+        stderr_line!("note: {name} has {kept} of {runs} runs; keeping those of the same plan");
     }
     Ok(output)
 }

@@ -165,7 +165,7 @@ pub fn run(args: &Args) -> Outcome {
         driver.listen(control);
     }
     let _round = detour.map(own::ReadyDetour::start).transpose()?;
-    crate::stderr_line!("shaping between {} and {}{place}", shown[0], shown[1]);
+    stderr_line!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
     let account = driver.account();
@@ -210,7 +210,7 @@ fn join(args: &Args) -> Result<DevicePair, Failure> {
     open::check_pair(&one, &other)?;
     for device in [&one, &other] {
         if let Device::Xdp(device) = device {
-            crate::stderr_line!("note: {}", device.describe());
+            stderr_line!("note: {}", device.describe());
         }
     }
     let (devices, locks) = ([one, other], [one_lock, other_lock]);
@@ -232,9 +232,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::FailOpen>, Failu
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        crate::stderr_line!(
-            "note: removed the filters that an earlier run with --fail open left behind"
-        );
+        stderr_line!("note: removed the filters that an earlier run with --fail open left behind");
     }
     Ok(None)
 }
@@ -281,7 +279,7 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Ok(control) => Ok(Some((control, shown))),
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            crate::stderr_line!(
+            stderr_line!(
                 "note: cannot create the control socket {shown}: {error}; choose another path \
                  with --ctl"
             );

@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Outcome {
         command.push(std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".into()));
         let hosts = plan.nodes.iter().zip(lab::live::addresses(&plan).map_err(Failure::Other)?);
         for (node, address) in hosts {
-            crate::stderr_line!("{address}\t{}", node.name);
+            stderr_line!("{address}\t{}", node.name);
         }
     }
     // Ctrl-C is for what runs in there.

@@ -180,11 +180,11 @@ fn run_kind(args: &Args, kind: Kind, stop: &Arc<AtomicBool>) -> Result<Report, F
 }
 
 fn shrink(kind: Kind, seed: u64, violation: &Violation) -> Result<(), Failure> {
-    crate::stderr_line!("shrinking {kind} seed {seed} …");
+    stderr_line!("shrinking {kind} seed {seed} …");
     let (text, broken) = swarm::file::of_seed(kind, seed, violation.clone(), SHRINK_TRIES);
     let file = format!("{kind}-{seed}.toml");
     lab::store::replace(Path::new(&file), text.as_bytes())?;
-    crate::stderr_line!("{broken}\nreproduce: ackwright swarm --case {file}");
+    stderr_line!("{broken}\nreproduce: ackwright swarm --case {file}");
     Ok(())
 }
 
@@ -226,8 +226,8 @@ impl Watcher for Show {
         if self.failed.fetch_add(1, Ordering::Relaxed) < TOLD {
             let kind = self.kind;
             self.bar.suspend(|| {
-                crate::stderr_line!("{kind} seed {seed} at {COMMIT}: {violation}");
-                crate::stderr_line!(
+                stderr_line!("{kind} seed {seed} at {COMMIT}: {violation}");
+                stderr_line!(
                     "    reproduce: ackwright swarm --kind {kind} --seeds {seed} --shrink"
                 );
             });
@@ -236,8 +236,8 @@ impl Watcher for Show {
 
     fn exceeds(&self, seed: u64, what: &str) {
         let kind = self.kind;
-        crate::stderr_line!("{kind} seed {seed} at {COMMIT} {what}");
-        crate::stderr_line!("    reproduce: ackwright swarm --kind {kind} --seeds {seed}");
+        stderr_line!("{kind} seed {seed} at {COMMIT} {what}");
+        stderr_line!("    reproduce: ackwright swarm --kind {kind} --seeds {seed}");
         std::process::exit(1);
     }
 

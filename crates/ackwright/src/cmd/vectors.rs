@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Outcome {
         let report = match vectors::run_with(file, args.pcap.as_deref()) {
             Ok(report) => report,
             Err(error) if is_unrelated_json(file, &args.paths, &error) => {
-                crate::stderr_line!("skipped {}: {error}", file.display());
+                stderr_line!("skipped {}: {error}", file.display());
                 continue;
             }
             Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),

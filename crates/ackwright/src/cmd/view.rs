@@ -81,9 +81,7 @@ fn open(url: &str) {
         let quiet =
             Command::new(program).arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if quiet.is_err() {
-            crate::stderr_line!(
-                "note: cannot start a browser ({program}); open the address yourself"
-            );
+            stderr_line!("note: cannot start a browser ({program}); open the address yourself");
         }
     }
 }

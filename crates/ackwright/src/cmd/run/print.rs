@@ -26,7 +26,7 @@ pub fn print_results(
     print(&table::wrapped(&format!("{}: {}", plan.title, lab::report::runs_of(points))))?;
     print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
     if lab::report::repeats_itself(points) {
-        crate::stderr_line!(
+        stderr_line!(
             "note: the runs of {} came out the same, whatever their seed: nothing here is drawn (`spread`, [draw], \
              loss, a workload), so \"± 0\" says nothing about how it would spread",
             if points.len() > 1 { "each point" } else { "this experiment" }
@@ -36,11 +36,11 @@ pub fn print_results(
         for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
             let hint =
                 nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-            crate::stderr_line!("note: `measure.table`: no metric is called \"{name}\"{hint}");
+            stderr_line!("note: `measure.table`: no metric is called \"{name}\"{hint}");
         }
         if output.is_some() {
             for why in lab::output::undrawn(&plan.plots, points) {
-                crate::stderr_line!("note: [[plot]]: {why}");
+                stderr_line!("note: [[plot]]: {why}");
             }
         }
     }
