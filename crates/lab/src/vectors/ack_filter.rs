@@ -6,7 +6,8 @@
 
 use super::cake::{EPOCH, MTU, frame, instance, unreadable};
 use super::json::{Field, first_difference};
-use super::{Divergence, Error, Scenario, Verdict};
+use super::lines::Error;
+use super::report::{Divergence, Scenario, Verdict};
 use datapath::packet::Packet;
 use datapath::qdisc::cake::Cake;
 use datapath::qdisc::{Cx, Qdisc};

@@ -7,7 +7,8 @@
 mod busy;
 mod compare;
 
-use super::{Divergence, Error, Scenario, Verdict};
+use super::lines::Error;
+use super::report::{Divergence, Scenario, Verdict};
 use busy::{LateTimer, dumps_of_classes, late_by_failed_call};
 use compare::{KnownRandomness, compare};
 use datapath::packet::{Frame, Packet};
@@ -38,7 +39,7 @@ pub fn replay(path: &Path, lines: &[Value]) -> Result<Vec<Scenario>, Error> {
             Some(name) => {
                 if !referred.contains_key(name) {
                     let beside = path.with_file_name(format!("{name}.jsonl.gz"));
-                    referred.insert(name.to_owned(), super::read_lines(&beside)?);
+                    referred.insert(name.to_owned(), super::lines::read_lines(&beside)?);
                 }
                 let same_name = |other: &&Value| other["name"] == line["name"];
                 let found = referred[name].iter().find(same_name);

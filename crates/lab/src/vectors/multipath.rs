@@ -5,7 +5,8 @@
 //! questions. Choices are strings of hexadecimal digits, one a packet: the number of the chosen
 //! interface, 0 for none.
 
-use super::{Divergence, Error, Scenario, Verdict};
+use super::lines::Error;
+use super::report::{Divergence, Scenario, Verdict};
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};

@@ -8,7 +8,8 @@ mod capture;
 mod figures;
 mod path;
 
-use super::{Divergence, Error, Scenario, Verdict};
+use super::lines::Error;
+use super::report::{Divergence, Scenario, Verdict};
 use capture::{SentPacket, read_capture};
 use datapath::profile::Profile;
 use datapath::tcp::cc::Algorithm;
@@ -93,10 +94,6 @@ const PROMPT_RMEM_MAX: u32 = 11_966_464;
 const TOLERANCE_NS: u64 = 1_000_000;
 /// The same, where they took none.
 const PROMPT_TOLERANCE_NS: u64 = 1_000;
-/// The server's port.
-const SERVER_PORT: u16 = 5_001;
-/// The first client port.
-const CLIENT_PORT: u16 = 40_001;
 
 /// True for a recording of a TCP transfer.
 pub fn recognises(first: &Value) -> bool {

@@ -6,7 +6,7 @@
 //! is due meanwhile is served when the call has ended. `scripts/cake_kernel` builds its kernel without
 //! that microsecond, and its recordings say so (`"prompt": true`): in them nothing is ever late.
 
-use super::Divergence;
+use super::super::report::Divergence;
 use serde_json::Value;
 
 /// A time at which a timer was due, and when the recorded machine served it.

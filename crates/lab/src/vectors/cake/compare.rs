@@ -1,7 +1,8 @@
 //! What ours did beside what the kernel did: packet by packet, then snapshot by snapshot.
 
 use super::super::json::{Field, first_difference};
-use super::{Departure, Divergence, Input, Run};
+use super::super::report::Divergence;
+use super::{Departure, Input, Run};
 use serde_json::Value;
 use std::fmt::Display;
 

@@ -1,7 +1,6 @@
 //! Packets at the sender's interface: recorded ones read from a capture, simulated ones tapped.
 
-use super::super::Error;
-use super::SERVER_PORT;
+use super::super::lines::Error;
 use datapath::packet::{Packet, SackBlock, TcpFlags};
 use datapath::units::Instant;
 use pcap::Reader;
@@ -12,6 +11,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+
+/// The server's port.
+pub const SERVER_PORT: u16 = 5_001;
 
 /// One packet at the sender's interface, normalised as in the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A transfer in a few figures, recorded beside rebuilt: for transfers whose packets differ they
 //! tell how much it matters.
 
-use super::super::{Figures, Pair};
+use super::super::report::{Figures, Pair};
 use super::capture::SentPacket;
 use datapath::tcp::mib::Mib;
 use datapath::units::Instant;

@@ -1,8 +1,8 @@
 //! The recorded path, rebuilt: S - R - D - V with their queues, the box of rules and the programs.
 
-use super::capture::{SenderTap, SentPacket};
+use super::capture::{SERVER_PORT, SenderTap, SentPacket};
 use super::figures::{Counters, Sample};
-use super::{CLIENT_PORT, Recorder, Recording, SERVER_PORT};
+use super::{Recorder, Recording};
 use crate::stems::file_stem;
 use crate::store::{self, Pending};
 use apps::{TcpSend, TcpSink};
@@ -28,6 +28,9 @@ use std::num::NonZeroU32;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
+
+/// The first client port.
+const CLIENT_PORT: u16 = 40_001;
 
 /// The result of rebuilding a recorded transfer.
 pub struct RebuiltTransfer {
