@@ -1,7 +1,7 @@
 //! ACKs of out-of-order data: some at once, then held back (`tcp_comp_sack_*`).
 
-use apps::{TcpSend, TcpSink};
-use core::net::SocketAddr;
+mod common;
+
 use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::profile::Profile;
@@ -58,13 +58,7 @@ fn first_held_ack(mbit: u64, lost: u32, profile: Profile) -> Held {
     let rule = format!("f data {lost} drop").parse().expect("a rule");
     let there = LinkConfig { rules: vec![rule], ..way.clone() };
     net.wire_with(a, b, there, way);
-    let from = SocketAddr::new(net.address(a).expect("wired"), 0);
-    let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
-    let mut world = net.build(1).expect("possible");
-    let tcp = TcpConfig::for_profile(profile);
-    world.add_app(b, Box::new(TcpSink::new(to, tcp.clone())), Instant::ZERO, None);
-    let sender = TcpSend::bulk(from, to, tcp).limit(300_000);
-    world.add_app(a, Box::new(sender), Instant::ZERO, None);
+    let mut world = common::transfer(&net, [a, b], TcpConfig::for_profile(profile), 300_000);
     let tap = Rc::new(RefCell::new(Tap {
         there: world.link_of(a, Port(0)),
         back: world.link_of(b, Port(0)),

@@ -1,7 +1,7 @@
 //! What of 2.6.22's SACK code stands beside the profiles: the fast path, and forward retransmissions.
 
-use apps::{TcpSend, TcpSink};
-use core::net::SocketAddr;
+mod common;
+
 use datapath::profile::{LostRetransmit, Profile};
 use datapath::tcp::config::TcpConfig;
 use datapath::trace::{Cause, Event, EventKind};
@@ -44,12 +44,7 @@ fn transfer(profile: Profile, rmem: u32, lost: &[u32]) -> Vec<Cause> {
     let wire = net.wire_with(a, b, there, way);
     let [left, right] = ["10.0.0.1", "10.0.0.2"].map(|end| (end.parse().expect("an address"), 30));
     net.addresses(wire, left, right);
-    let from = SocketAddr::new(net.address(a).expect("wired"), 0);
-    let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
-    let mut world = net.build(1).expect("possible");
-    world.add_app(b, Box::new(TcpSink::new(to, tcp.clone())), Instant::ZERO, None);
-    let sender = TcpSend::bulk(from, to, tcp).limit(300_000);
-    world.add_app(a, Box::new(sender), Instant::ZERO, None);
+    let mut world = common::transfer(&net, [a, b], tcp, 300_000);
     let causes = Rc::new(RefCell::new(Causes::default()));
     world.with_host(a, |_, host| host.set_tracing(true));
     world.observe(Box::new(Rc::clone(&causes)));

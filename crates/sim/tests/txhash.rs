@@ -1,8 +1,8 @@
 //! The hash that a socket gives its packets: it stays until a timeout (`sk_txhash`,
 //! `net.core.txrehash`), goes along within a kernel, and is not on a wire.
 
-use apps::{TcpSend, TcpSink};
-use core::net::SocketAddr;
+mod common;
+
 use datapath::node::Port;
 use datapath::packet::{Network, Packet};
 use datapath::profile::Profile;
@@ -80,12 +80,7 @@ fn transfer(tcp: TcpConfig, veth: bool, ends: [&str; 2], rules: &[&str]) -> (Tap
     let wire = net.wire_with(a, b, there, back);
     let [left, right] = ends.map(|end| (end.parse().expect("an address"), 30));
     net.addresses(wire, left, right);
-    let from = SocketAddr::new(net.address(a).expect("wired"), 0);
-    let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
-    let mut world = net.build(1).expect("possible");
-    world.add_app(b, Box::new(TcpSink::new(to, tcp.clone())), Instant::ZERO, None);
-    let sender = TcpSend::bulk(from, to, tcp).limit(500_000);
-    world.add_app(a, Box::new(sender), Instant::ZERO, None);
+    let mut world = common::transfer(&net, [a, b], tcp, 500_000);
     let tap = Rc::new(RefCell::new(Tap {
         there: world.link_of(a, Port(0)),
         back: world.link_of(b, Port(0)),
