@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::flow::{Flow, StreamTask};
-use crate::measure::{self, Interval, Meter, Test};
+use crate::measure::{Interval, Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
 use live::endpoint::{Stack, TcpStream};
@@ -53,17 +53,9 @@ pub fn run(
     expect(&control, State::TestStart, Some(stop))?;
     expect(&control, State::TestRunning, Some(stop))?;
     let mut test = Test {
-        params: params.clone(),
         sends: !params.reverse,
         is_client: true,
-        cookie: String::from_utf8_lossy(&cookie[..COOKIE - 1]).into_owned(),
-        began: measure::wall(),
-        mss: control.stream().info().map_or(0, |info| info.snd_mss),
-        streams: measure::ends(&flows),
-        intervals: Vec::new(),
-        ours: Results::default(),
-        theirs: Results::default(),
-        seconds: 0.0,
+        ..Test::new(params.clone(), &control, &cookie, &flows)
     };
     watch.connected(&test);
     let mut meter = Meter::new(flows.len(), params.omit);

@@ -1,7 +1,7 @@
 //! What is known of a test: which streams there were, what each did in each interval, and in all.
 
 use crate::flow::Flow;
-use crate::wire::{Params, Results, StreamResult};
+use crate::wire::{COOKIE, Control, Params, Results, StreamResult};
 use datapath::tcp::info::TcpInfo;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -33,6 +33,30 @@ pub struct Test {
     pub theirs: Results,
     /// How long it took.
     pub seconds: f64,
+}
+
+impl Test {
+    /// One of which nothing has been measured yet, as the server has it, with the connections that it runs over.
+    pub(crate) fn new(
+        params: Params,
+        control: &Control,
+        cookie: &[u8; COOKIE],
+        flows: &[Flow],
+    ) -> Self {
+        Self {
+            sends: params.reverse,
+            is_client: false,
+            cookie: String::from_utf8_lossy(&cookie[..COOKIE - 1]).into_owned(),
+            began: wall(),
+            mss: control.stream().info().map_or(0, |info| info.snd_mss),
+            streams: ends(flows),
+            intervals: Vec::new(),
+            ours: Results::default(),
+            theirs: Results::default(),
+            seconds: 0.0,
+            params,
+        }
+    }
 }
 
 /// The two ends of a stream, and the number that tables call it by.
@@ -172,7 +196,7 @@ impl Sample {
 }
 
 /// The ends of flows.
-pub fn ends(flows: &[Flow]) -> Vec<StreamEnds> {
+fn ends(flows: &[Flow]) -> Vec<StreamEnds> {
     let of = |(flow, index): (&Flow, u64)| StreamEnds {
         socket: 5 + 2 * index,
         local: flow.stream().local_addr(),
@@ -182,7 +206,7 @@ pub fn ends(flows: &[Flow]) -> Vec<StreamEnds> {
 }
 
 /// Since 1970.
-pub fn wall() -> Duration {
+fn wall() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 

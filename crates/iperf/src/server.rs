@@ -4,7 +4,7 @@ use crate::Error;
 use crate::acceptor::{Acceptor, GREETING, deny};
 use crate::client::{TestObserver, restart};
 use crate::flow::{Flow, StreamTask};
-use crate::measure::{self, Meter, Test};
+use crate::measure::{Meter, Test};
 use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
 use live::endpoint::TcpListener;
@@ -64,19 +64,7 @@ fn run(
     control.send_state(State::CreateStreams)?;
     let mut flows = accept_streams(acceptor, &cookie, &params, watch)?;
     control.send_state(State::TestStart)?;
-    let mut test = Test {
-        sends: params.reverse,
-        is_client: false,
-        cookie: String::from_utf8_lossy(&cookie[..COOKIE - 1]).into_owned(),
-        began: measure::wall(),
-        mss: control.stream().info().map_or(0, |info| info.snd_mss),
-        streams: measure::ends(&flows),
-        intervals: Vec::new(),
-        ours: Results::default(),
-        theirs: Results::default(),
-        seconds: 0.0,
-        params,
-    };
+    let mut test = Test::new(params, control, &cookie, &flows);
     watch.connected(&test);
     control.send_state(State::TestRunning)?;
     let work = StreamTask::of(&test.params, test.sends);
