@@ -174,18 +174,30 @@ pub fn add_route(ip: &mut Ip, route: Route, skipped: &mut Skipped) {
     }
 }
 
-/// `struct ifinfomsg`.
+/// What `struct ifinfomsg` tells, the number and the flags of an interface, and the attributes behind it.
+fn link_header(body: &[u8]) -> Result<(u32, u32, &[u8]), NetlinkError> {
+    let (header, rest) = body.split_first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
+    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    Ok((index, flags, rest))
+}
+
+/// A device that is down has no carrier either; whether it would have one is unknown.
+fn link_state(flags: u32) -> LinkState {
+    let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
+    LinkState { up, carrier: carrier || !up, ..LinkState::default() }
+}
+
+/// The interface of an `RTM_NEWLINK`.
 fn add_link(
     ip: &mut Ip,
     numbers: &mut Numbers,
     known: &[(String, Option<u32>)],
     body: &[u8],
 ) -> Result<Option<(u16, LinkState)>, NetlinkError> {
-    let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
-    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let (index, flags, rest) = link_header(body)?;
     let (mut name, mut group) = (None, 0);
-    for attribute in attributes(&body[16..]) {
+    for attribute in attributes(rest) {
         match attribute? {
             (IFLA_IFNAME, value) => name = Some(text(value)),
             (IFLA_GROUP, value) => group = word(IFLA_GROUP, value)?,
@@ -206,9 +218,7 @@ fn add_link(
     };
     let port = ip.devices.port(&name).unwrap_or_else(|| ip.add_device(&name));
     numbers.known.push((index, port));
-    let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
-    // A device that is down has no carrier either; whether it would have one is unknown.
-    Ok(Some((port, LinkState { up, carrier: carrier || !up, group, ..LinkState::default() })))
+    Ok(Some((port, LinkState { group, ..link_state(flags) })))
 }
 
 /// What an `RTM_NEWLINK` or `RTM_DELLINK` tells: the interface's number and name, and whether it is up and has
@@ -217,25 +227,20 @@ fn add_link(
 /// # Errors
 /// The message is malformed.
 pub fn read_link(body: &[u8]) -> Result<(u32, String, LinkState), NetlinkError> {
-    let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
-    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let (index, flags, rest) = link_header(body)?;
     let mut name = None;
-    for attribute in attributes(&body[16..]) {
+    for attribute in attributes(rest) {
         if let (IFLA_IFNAME, value) = attribute? {
             name = Some(text(value));
         }
     }
-    let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
-    let link = LinkState { up, carrier: carrier || !up, ..LinkState::default() };
-    Ok((index, name.ok_or(NetlinkError::Missing("interface name"))?, link))
+    Ok((index, name.ok_or(NetlinkError::Missing("interface name"))?, link_state(flags)))
 }
 
 /// The MTU that an `RTM_NEWLINK` tells, if it does, and of which interface.
 pub fn read_mtu(body: &[u8]) -> Option<(u32, u32)> {
-    let header = body.first_chunk::<16>()?;
-    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    let told = attributes(&body[16..]).flatten().find(|(kind, _)| *kind == IFLA_MTU)?.1;
+    let (index, _, rest) = link_header(body).ok()?;
+    let told = attributes(rest).flatten().find(|(kind, _)| *kind == IFLA_MTU)?.1;
     Some((index, u32::from_le_bytes(told.first_chunk().copied()?)))
 }
 
