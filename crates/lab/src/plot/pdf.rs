@@ -5,10 +5,9 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::{Content, Filter, Finish as _, Pdf, Rect, Ref, TextStr};
-use ttf_parser::OutlineBuilder;
 
-use super::font::Fonts;
-use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
+use super::font::{Fonts, Part};
+use super::scene::{Colour, Scene, Shape, TextStyle};
 
 /// Points (1/72 inch) for each unit of the drawing, which is a pixel of 1/96 inch.
 const SCALE: f32 = 0.75;
@@ -93,11 +92,7 @@ fn around(out: &mut Content, points: &[[f32; 2]]) {
 
 fn write(out: &mut Content, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
     let width = fonts.width(text, style.size, style.medium);
-    let shift = match style.anchor {
-        Anchor::Start => 0.0,
-        Anchor::Middle => -width / 2.0,
-        Anchor::End => -width,
-    };
+    let left = style.anchor.shift(width);
     colour(out, style.colour);
     out.save_state();
     if style.upright {
@@ -105,72 +100,31 @@ fn write(out: &mut Content, at: [f32; 2], text: &str, style: &TextStyle, fonts: 
     } else {
         out.transform([1.0, 0.0, 0.0, 1.0, at[0], at[1]]);
     }
-    let mut glyphs = Vec::new();
-    let pen = |x: f32, scale: f32| Pen { parts: Vec::new(), x: x + shift, scale, at: (0.0, 0.0) };
-    fonts.outline(text, style.size, style.medium, pen, |pen| glyphs.extend(pen.parts));
-    let any = !glyphs.is_empty();
-    for part in glyphs {
+    let (mut any, mut here) = (false, [0.0; 2]);
+    fonts.outline(text, style, left, |part| {
+        any = true;
         match part {
-            Part::Move(x, y) => out.move_to(x, y),
-            Part::Line(x, y) => out.line_to(x, y),
-            Part::Curve(a, b, c, d, x, y) => out.cubic_to(a, b, c, d, x, y),
+            Part::Move([x, y]) => out.move_to(x, y),
+            Part::Line([x, y]) => out.line_to(x, y),
+            Part::Quad([through, to]) => {
+                let [a, b] = [here, to].map(|end| toward(end, through));
+                out.cubic_to(a[0], a[1], b[0], b[1], to[0], to[1])
+            }
+            Part::Curve([a, b, to]) => out.cubic_to(a[0], a[1], b[0], b[1], to[0], to[1]),
             Part::Close => out.close_path(),
         };
-    }
+        if let Part::Move(to) | Part::Line(to) | Part::Quad([.., to]) | Part::Curve([.., to]) = part
+        {
+            here = to;
+        }
+    });
     if any {
         out.fill_nonzero();
     }
     out.restore_state();
 }
 
-/// A part of an outline, downwards.
-enum Part {
-    Move(f32, f32),
-    Line(f32, f32),
-    Curve(f32, f32, f32, f32, f32, f32),
-    Close,
-}
-
-/// Turns a glyph's outline (upwards, in font units) into parts.
-struct Pen {
-    parts: Vec<Part>,
-    x: f32,
-    scale: f32,
-    at: (f32, f32),
-}
-
-impl Pen {
-    fn point(&self, x: f32, y: f32) -> (f32, f32) {
-        (self.x + x * self.scale, -y * self.scale)
-    }
-}
-
-impl OutlineBuilder for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        self.at = self.point(x, y);
-        self.parts.push(Part::Move(self.at.0, self.at.1));
-    }
-
-    fn line_to(&mut self, x: f32, y: f32) {
-        self.at = self.point(x, y);
-        self.parts.push(Part::Line(self.at.0, self.at.1));
-    }
-
-    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let ((ax, ay), (cx, cy), (x, y)) = (self.at, self.point(x1, y1), self.point(x, y));
-        let toward = |from: f32, to: f32| from + (to - from) * 2.0 / 3.0;
-        let (b, d) = ((toward(ax, cx), toward(ay, cy)), (toward(x, cx), toward(y, cy)));
-        self.parts.push(Part::Curve(b.0, b.1, d.0, d.1, x, y));
-        self.at = (x, y);
-    }
-
-    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let (a, b, to) = (self.point(x1, y1), self.point(x2, y2), self.point(x, y));
-        self.parts.push(Part::Curve(a.0, a.1, b.0, b.1, to.0, to.1));
-        self.at = to;
-    }
-
-    fn close(&mut self) {
-        self.parts.push(Part::Close);
-    }
+/// Two thirds of the way: where a quadratic curve through `through` has its cubic control point.
+fn toward(from: [f32; 2], through: [f32; 2]) -> [f32; 2] {
+    [0, 1].map(|axis| from[axis] + (through[axis] - from[axis]) * 2.0 / 3.0)
 }

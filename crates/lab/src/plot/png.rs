@@ -1,16 +1,14 @@
 //! A drawing as PNG, at twice its size so that it is sharp on any screen.
 
-use std::cell::Cell;
 use std::io::Write;
 
 use tiny_skia::{
     FillRule, LineJoin, Paint, Path, PathBuilder, PathStroker, Pixmap, Rect, Stroke, StrokeDash,
     Transform,
 };
-use ttf_parser::OutlineBuilder;
 
-use super::font::Fonts;
-use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
+use super::font::{Fonts, Part};
+use super::scene::{Colour, Scene, Shape, TextStyle};
 
 /// What each byte of an opaque white pixel is.
 const WHITE: u8 = 255;
@@ -141,21 +139,21 @@ fn add_line(
 
 fn add_text(areas: &mut Vec<Area>, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
     let width = fonts.width(text, style.size, style.medium);
-    let shift = match style.anchor {
-        Anchor::Start => 0.0,
-        Anchor::Middle => -width / 2.0,
-        Anchor::End => -width,
-    };
     let turn = if style.upright { -90.0 } else { 0.0 };
-    let place = Transform::from_translate(shift, 0.0)
+    let place = Transform::from_translate(style.anchor.shift(width), 0.0)
         .post_rotate(turn)
         .post_translate(at[0], at[1])
         .post_concat(to_pixels());
     // All letters together: each path takes longer to begin than a letter to fill.
-    let path = Cell::new(PathBuilder::new());
-    let pen = |x, scale| Pen { path: path.take(), x, scale };
-    fonts.outline(text, style.size, style.medium, pen, |pen| path.set(pen.path));
-    add(areas, path.into_inner().finish(), place, style.colour);
+    let mut path = PathBuilder::new();
+    fonts.outline(text, style, 0.0, |part| match part {
+        Part::Move([x, y]) => path.move_to(x, y),
+        Part::Line([x, y]) => path.line_to(x, y),
+        Part::Quad([a, to]) => path.quad_to(a[0], a[1], to[0], to[1]),
+        Part::Curve([a, b, to]) => path.cubic_to(a[0], a[1], b[0], b[1], to[0], to[1]),
+        Part::Close => path.close(),
+    });
+    add(areas, path.finish(), place, style.colour);
 }
 
 /// A path from point to point.
@@ -184,46 +182,6 @@ fn paint(colour: Colour) -> Paint<'static> {
     paint.set_color_rgba8(colour.0, colour.1, colour.2, 255);
     paint.anti_alias = true;
     paint
-}
-
-/// Turns a glyph's outline (upwards, in font units) into a path (downwards, in drawing units).
-struct Pen {
-    path: PathBuilder,
-    x: f32,
-    scale: f32,
-}
-
-impl Pen {
-    fn point(&self, x: f32, y: f32) -> (f32, f32) {
-        (self.x + x * self.scale, -y * self.scale)
-    }
-}
-
-impl OutlineBuilder for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        let (x, y) = self.point(x, y);
-        self.path.move_to(x, y);
-    }
-
-    fn line_to(&mut self, x: f32, y: f32) {
-        let (x, y) = self.point(x, y);
-        self.path.line_to(x, y);
-    }
-
-    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let ((x1, y1), (x, y)) = (self.point(x1, y1), self.point(x, y));
-        self.path.quad_to(x1, y1, x, y);
-    }
-
-    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let ((x1, y1), (x2, y2), (x, y)) =
-            (self.point(x1, y1), self.point(x2, y2), self.point(x, y));
-        self.path.cubic_to(x1, y1, x2, y2, x, y);
-    }
-
-    fn close(&mut self) {
-        self.path.close();
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,17 @@ pub enum Anchor {
     End,
 }
 
+impl Anchor {
+    /// How far to the right of the reference point a text of this width begins.
+    pub(super) fn shift(self, width: f32) -> f32 {
+        match self {
+            Self::Start => 0.0,
+            Self::Middle => -width / 2.0,
+            Self::End => -width,
+        }
+    }
+}
+
 /// How a text looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TextStyle {
