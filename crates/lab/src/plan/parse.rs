@@ -40,41 +40,13 @@ struct SourcePositions<'a> {
 fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let mut top = Reader::new(root, faults)?;
     read_schema(&mut top);
-    let name = top.required("name").map_or("", |(text, at)| {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
-            let message =
-                "the name may contain only letters, digits, \"-\", \"_\" and, except at the \
-                 start, \".\"";
-            faults.add(at, message, None);
-        }
-        text
-    });
-    let title = top.text("title").unwrap_or(name).to_string();
-    if title.chars().any(char::is_control) {
-        faults.add(
-            top.origin_of("title"),
-            "a title must be one line, without control characters",
-            None,
-        );
-    }
+    let (name, title) = read_names(&mut top);
     top.text("description");
     top.node("parameters");
     top.node("sweep");
     top.node("draw");
 
-    let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
-    let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
-    if duration == Duration::ZERO {
-        faults.add(
-            top.origin_of("duration"),
-            "a duration must be longer than 0s, e.g. \"10s\"",
-            None,
-        );
-    } else if warmup >= duration {
-        let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
-        faults.add(at, "the warm-up must be shorter than the duration", None);
-    }
+    let (duration, warmup) = read_times(&mut top, root);
     let bytes = top.boolean("bytes").unwrap_or(false);
     let seed = top.integer("seed", 0..=i64::MAX).unwrap_or(1) as u64;
     let repetitions = top.integer("repetitions", 1..=100_000).unwrap_or(1) as u32;
@@ -109,12 +81,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
     limit_checks::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
-    if let Some(test) = measure.flent
-        && let Err(why) = flent::series_names(test, &flows)
-    {
-        let at = root.get("measure").map_or(&root.at, |node| &node.at);
-        faults.add(at, format!("the flows are not those of flent's {}: {why}", test.name()), None);
-    }
+    check_flent(&measure, &flows, root, faults);
     if nodes.is_empty() {
         faults.add(&root.at, "there are no [nodes]", None);
     }
@@ -157,6 +124,58 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         route_features: written.features,
         versions: faults.document.registry.versions().clone(),
     })
+}
+
+/// The name of files, and the title.
+fn read_names<'a>(top: &mut Reader<'a, '_>) -> (&'a str, String) {
+    let faults = top.faults;
+    let name = top.required("name").map_or("", |(text, at)| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
+            let message =
+                "the name may contain only letters, digits, \"-\", \"_\" and, except at the \
+                 start, \".\"";
+            faults.add(at, message, None);
+        }
+        text
+    });
+    let title = top.text("title").unwrap_or(name).to_string();
+    if title.chars().any(char::is_control) {
+        faults.add(
+            top.origin_of("title"),
+            "a title must be one line, without control characters",
+            None,
+        );
+    }
+    (name, title)
+}
+
+/// How long a run is, and how much of it at its beginning does not count.
+fn read_times(top: &mut Reader<'_, '_>, root: &Node) -> (Duration, Duration) {
+    let faults = top.faults;
+    let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
+    let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
+    if duration == Duration::ZERO {
+        faults.add(
+            top.origin_of("duration"),
+            "a duration must be longer than 0s, e.g. \"10s\"",
+            None,
+        );
+    } else if warmup >= duration {
+        let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
+        faults.add(at, "the warm-up must be shorter than the duration", None);
+    }
+    (duration, warmup)
+}
+
+/// Whether flent would know the flows of its test.
+fn check_flent(measure: &Measure, flows: &[FlowPlan], root: &Node, faults: &Faults<'_>) {
+    if let Some(test) = measure.flent
+        && let Err(why) = flent::series_names(test, flows)
+    {
+        let at = root.get("measure").map_or(&root.at, |node| &node.at);
+        faults.add(at, format!("the flows are not those of flent's {}: {why}", test.name()), None);
+    }
 }
 
 /// What the axes of the sweep are called.
