@@ -46,6 +46,13 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     })
 }
 
+/// How tables of numbers are read: with blanks around values, and lines of comment.
+pub(crate) fn csv() -> csv::ReaderBuilder {
+    let mut builder = csv::ReaderBuilder::new();
+    builder.trim(csv::Trim::All).comment(Some(b'#'));
+    builder
+}
+
 /// U+FEFF in UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -183,10 +183,7 @@ fn from_json(text: &str, name: &impl std::fmt::Display) -> Result<Steps, String>
 }
 
 fn from_csv(text: &str, name: &impl std::fmt::Display) -> Result<Steps, String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
+    let mut reader = input::csv().from_reader(text.as_bytes());
     let head = reader.headers().map_err(|error| format!("{name}: {error}"))?.clone();
     if !head.iter().any(|column| column == "at") {
         return Err(format!("{name}:1: there is no column \"at\" (at, rate, delay)"));

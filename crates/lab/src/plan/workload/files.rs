@@ -27,12 +27,7 @@ pub fn matrix(path: &Path, hosts: usize) -> Result<Vec<Vec<f64>>, String> {
     let text = read(path)?;
     let name = path.display();
     let mut rows: Vec<Vec<f64>> = Vec::new();
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
+    let mut reader = input::csv().has_headers(false).flexible(true).from_reader(text.as_bytes());
     for record in reader.records() {
         let record = record.map_err(|error| format!("{name}: {error}"))?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -72,10 +67,7 @@ pub fn trace(
     const COLUMNS: [&str; 4] = ["start", "from", "to", "bytes"];
     let text = read(path)?;
     let name = path.display();
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
+    let mut reader = input::csv().from_reader(text.as_bytes());
     let head = reader.headers().map_err(|error| format!("{name}: {error}"))?.clone();
     let place = |column: &str| {
         let found = head.iter().position(|name| name == column);
