@@ -328,6 +328,9 @@ impl Host {
         listener: Option<u32>,
     ) {
         let ends = connection.ends();
+        if connection.config().socket.dont_route {
+            self.keep_to_neighbours(ends, true);
+        }
         if let Some(at) = connection.wake_at() {
             self.socket_timers.arm(id, at);
         }

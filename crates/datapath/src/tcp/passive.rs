@@ -15,6 +15,9 @@ pub struct Gate {
     pub full: bool,
     /// … and the peer is to be told by a reset (`tcp_abort_on_overflow`).
     pub abort: bool,
+    /// The peer is behind a gateway, which `SO_DONTROUTE` forbids: the ACK does not count either
+    /// (`inet_csk_route_child_sock`).
+    pub unreachable: bool,
     /// The application has accepted the connection already (Fast Open).
     pub accepted: bool,
     /// A listener waits for it: it is a request, not a simultaneous open.
@@ -118,6 +121,13 @@ impl Connection {
             } else {
                 self.handshake_acked = true;
             }
+            return RequestCheck::Drop;
+        }
+        if cx.gate.unreachable {
+            // The kernel has made the connection by then, and drops it (`tcp_v4_syn_recv_sock`).
+            cx.mib.passive_opens += 1;
+            cx.mib.attempt_fails += 1;
+            cx.mib.listen_drops += 1;
             return RequestCheck::Drop;
         }
         RequestCheck::Continue

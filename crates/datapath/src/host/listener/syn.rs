@@ -68,6 +68,9 @@ impl Host {
             if self.listener_at(listener).is_some_and(Listener::queue_is_full) {
                 return self.drop_syn();
             }
+            if self.has_no_way_to(&config, ends) {
+                return;
+            }
             return self.send_syn_cookie(now, listener, ends, &config, syn);
         }
         if state.queue_is_full() {
@@ -75,6 +78,9 @@ impl Host {
         }
         let limit = i64::from(state.config.sysctl.tcp_max_syn_backlog as i32);
         let room = limit - i64::from(state.half_open);
+        if self.has_no_way_to(&config, ends) {
+            return;
+        }
         if iss.is_none() && cookies == 0 && room < limit >> 2 && !self.peer_is_proven(now, ends) {
             self.tcp_stack().mib.listen_drops += 1;
             return;
@@ -99,6 +105,16 @@ impl Host {
             state.half_open += 1;
         }
         self.check_listener(listener);
+    }
+
+    /// Whether a SYN came from behind a gateway, which `SO_DONTROUTE` forbids: it is dropped (`inet_csk_route_req`).
+    fn has_no_way_to(&mut self, config: &TcpConfig, ends: Ends) -> bool {
+        let unreachable = config.socket.dont_route && self.uses_gateway(ends.remote.ip());
+        if unreachable {
+            self.stats.out_no_routes += 1;
+            self.tcp_stack().mib.listen_drops += 1;
+        }
+        unreachable
     }
 
     /// Some connection has measured the RTT to that peer, so it is no forged address (`tcp_peer_is_proven`).
@@ -180,6 +196,9 @@ impl Host {
         };
         if full {
             self.drop_syn();
+            return true;
+        }
+        if config.socket.dont_route && self.uses_gateway(ends.remote.ip()) {
             return true;
         }
         let syn =

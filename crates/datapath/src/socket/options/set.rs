@@ -101,8 +101,11 @@ impl Setter<'_> {
             SO_DONTROUTE => {
                 self.keep(SOL_SOCKET, name, value)?;
                 self.reset_route();
-                if let Some(id) = self.stream.connection() {
-                    let _ = self.host.tcp_set_dont_route(id, on);
+                self.configure(|config| config.socket.dont_route = on);
+                match self.stream.phase {
+                    Phase::Listener(id) => self.host.listener_set_dont_route(id, on),
+                    Phase::Connection(id) => drop(self.host.tcp_set_dont_route(id, on)),
+                    Phase::Fresh | Phase::Deferred(_) => {}
                 }
             }
             SO_TIMESTAMP | SO_TIMESTAMPNS => self.timestamp(name, on)?,

@@ -245,11 +245,6 @@ fn so_dontroute_sends_only_to_neighbours() {
         assert_eq!(pair.value(SERVER, Syscall::Bind { fd: 3, address: address("[::]:80") }), Ok(0));
         assert_eq!(pair.value(SERVER, Syscall::Listen { fd: 3, backlog: 1 }), Ok(0));
         assert_eq!(pair.value(CLIENT, if remote.starts_with('[') { v6 } else { socket() }), Ok(3));
-        // A listener does not heed it, though its peer be behind a gateway (departure 42 of docs/LINUX.md).
-        let hop = NextHop::new(0, Some("10.0.0.2".parse().expect("an address")));
-        let route = Route::new("10.0.0.2/32".parse().expect("a prefix"), vec![hop]);
-        pair.hosts[SERVER].fib_mut().append(route).expect("a route");
-        pair.set(SERVER, 3, number::SOL_SOCKET, number::SO_DONTROUTE, 1);
         let connect = Syscall::Connect { fd: 3, address: address(remote) };
         let (mut call, _) = pair.begin(CLIENT, connect);
         assert_eq!(pair.again(CLIENT, &mut call), Poll::Ready(Ok(Return::value(0))), "{remote}");

@@ -46,6 +46,8 @@ pub struct SocketOptions {
     pub save_syn: u8,
     /// `TCP_MD5SIG`: keys by peer.
     pub md5: Vec<md5::Key>,
+    /// `SO_DONTROUTE`: over IPv4 nobody is answered who is behind a gateway.
+    pub dont_route: bool,
     /// `SO_OOBINLINE`.
     pub oob_inline: bool,
     /// `SO_TIMESTAMPING`: `SOF_TIMESTAMPING_*`.
