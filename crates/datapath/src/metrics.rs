@@ -1,6 +1,6 @@
 //! Metrics of routes, which TCP heeds, and what ICMP tells of a path.
 
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 
 /// Metrics of a route that TCP heeds (`RTAX_*`), as far as they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -13,6 +13,22 @@ pub struct RouteMetrics {
     pub advmss: Option<NonZeroU32>,
     /// Window to offer at most, bytes (`window`).
     pub window: Option<NonZeroU32>,
+    /// RTT to peers, ms times 8, as all up to `cwnd` of a peer of which nothing is known yet (`rtt`, `tcpm_suck_dst`).
+    pub rtt_ms_8: Option<NonZeroU32>,
+    /// Its variation, ms times 4 (`rttvar`).
+    pub rttvar_ms_4: Option<NonZeroU32>,
+    /// Threshold that slow start ends at, segments (`ssthresh`).
+    pub ssthresh: Option<NonZeroU32>,
+    /// Reordering degree, segments (`reordering`).
+    pub reordering: Option<NonZeroU32>,
+    /// Window, segments; where it is locked, none is larger (`cwnd`).
+    pub cwnd: Option<NonZeroU32>,
+    /// TTL or hop limit of packets whose socket has none of its own (`hoplimit`).
+    pub hoplimit: Option<NonZeroU8>,
+    /// Congestion control of connections, by its name (`congctl`).
+    pub congctl: Option<&'static str>,
+    /// Which metrics besides `mtu` are locked.
+    pub locks: Locks,
     /// Initial congestion window, segments (`initcwnd`).
     pub initcwnd: Option<NonZeroU32>,
     /// Initial receive window, segments (`initrwnd`).
@@ -23,6 +39,31 @@ pub struct RouteMetrics {
     pub quickack: bool,
     /// Data may go with the SYN without a cookie (`fastopen_no_cookie`).
     pub fastopen_no_cookie: bool,
+}
+
+/// Metrics of a route that are locked (`RTAX_LOCK`): what connections learn does not take their place. Locks of others than
+/// these mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Locks(pub u32);
+
+impl Locks {
+    /// `rtt lock`.
+    pub const RTT: Self = Self(1 << 4);
+    /// `rttvar lock`.
+    pub const RTTVAR: Self = Self(1 << 5);
+    /// `ssthresh lock`.
+    pub const SSTHRESH: Self = Self(1 << 6);
+    /// `cwnd lock`.
+    pub const CWND: Self = Self(1 << 7);
+    /// `reordering lock`.
+    pub const REORDERING: Self = Self(1 << 9);
+    /// `congctl lock`: sockets do not choose another.
+    pub const CONGCTL: Self = Self(1 << 16);
+
+    /// Whether these are among them.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 /// What ICMP has told of a path (`fib_nh_exception`).

@@ -183,6 +183,9 @@ pub struct Profile {
     /// A port in TIME-WAIT can be reused `tcp_tw_reuse_delay` after TIME-WAIT began (since 6.13); before, as soon as the
     /// second of the latest timestamp was over.
     pub has_tw_reuse_delay: bool,
+    /// What a route says of peers (`rtt`, `ssthresh`, …) counts for the first connection to one (before 6.8,
+    /// `tcp_init_metrics`); since then only once there is an entry for the peer.
+    pub route_metrics_without_entry: bool,
     /// SYN retransmissions at constant intervals before the timeout doubles (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -249,6 +252,7 @@ impl Profile {
             autorate_every_250_ms: true,
             ingress_counts_gso_headers: true,
             has_tw_reuse_delay: true,
+            route_metrics_without_entry: false,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -300,6 +304,7 @@ impl Profile {
             multipath_prefers_source: false,
             cake_rounded_roots: false,
             has_tw_reuse_delay: false,
+            route_metrics_without_entry: true,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

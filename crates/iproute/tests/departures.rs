@@ -81,7 +81,7 @@ fn algorithms_that_no_kernel_has_choose_for_both_families() {
 #[test]
 fn what_a_route_does_not_keep() {
     let mut ip = router();
-    for words in ["realms 5", "encap mpls 7", "congctl dctcp"] {
+    for words in ["realms 5", "encap mpls 7"] {
         let command = format!("route add 9.0.0.0/8 via 10.0.1.2 {words}");
         assert!(matches!(ip.run(&command), Err(IpError::Grammar(_))), "{words}");
     }

@@ -261,7 +261,13 @@ impl Sockets {
             return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };
         let peer = host.tcp_connection(id).map(|tcp| stream.shown(tcp.remote()));
-        let config = host.tcp_connection(id).map(|tcp| tcp.config().clone());
+        let config = host.tcp_connection(id).map(|tcp| {
+            let mut config = tcp.config().clone();
+            if tcp.has_ttl_of_route() {
+                config.socket.ttl = stream.config.socket.ttl;
+            }
+            config
+        });
         let accepted = Stream {
             nonblocking: flags & number::SOCK_NONBLOCK != 0,
             config: config.unwrap_or_else(|| stream.config.clone()),

@@ -9,7 +9,7 @@ mod stray;
 pub(super) use agree::MSS_DEFAULT;
 
 use super::ack_out::AckState;
-use super::cc::{AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
+use super::cc::{Algorithm, AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
 use super::ecn::EcnState;
 use super::info::Chrono;
 use super::nagle::Nonagle;
@@ -23,11 +23,11 @@ use super::skb::{SendQueue, Skb};
 use super::state::State;
 use super::timer::{Pending, Timers};
 use super::{Connection, Cx, SendState, TcpConfig, Totals};
-use crate::metrics::RouteMetrics;
+use crate::metrics::{Locks, RouteMetrics};
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use core::net::SocketAddr;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
 
 /// The surroundings of a connection: its ends and its path.
@@ -55,6 +55,7 @@ pub struct Endpoints {
 impl Connection {
     /// A connection that does not do anything yet.
     pub(super) fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
+        let config = as_the_route_wants(config, &ends.route);
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
         let mut advmss = ends.mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
         if let Some(by_route) = ends.route.advmss {
@@ -183,12 +184,44 @@ impl Connection {
     /// sends, in every state (`tcp_current_mss`).
     pub fn route_changed(&mut self, ends: &Endpoints) {
         if self.rare.is_some() || ends.route != RouteMetrics::default() {
-            self.rare().route = ends.route;
+            let before = core::mem::replace(&mut self.rare().route, ends.route);
+            if before.hoplimit != ends.route.hoplimit {
+                self.follow_hoplimit(before.hoplimit, ends.route.hoplimit);
+            }
         }
         if self.snd.pmtu != ends.mtu {
             self.snd.pmtu = ends.mtu;
             self.sync_mss();
         }
+    }
+
+    /// Where the socket has no TTL of its own, the route's counts.
+    pub(crate) fn take_hoplimit_of_route(&mut self) {
+        self.follow_hoplimit(None, self.route_metrics().hoplimit);
+    }
+
+    /// The TTL of the route, which the socket does not know of (`inet->uc_ttl`).
+    pub(crate) fn has_ttl_of_route(&self) -> bool {
+        let by_route = self.route_metrics().hoplimit;
+        by_route.is_some() && self.config.socket.ttl == by_route
+    }
+
+    /// Another TTL of the route, where the socket has none of its own.
+    #[cold]
+    fn follow_hoplimit(&mut self, before: Option<NonZeroU8>, now: Option<NonZeroU8>) {
+        let socket = &mut self.config_mut().socket;
+        if socket.ttl == before {
+            socket.ttl = now;
+        }
+        if socket.hop_limit == before.map(NonZeroU8::get) {
+            socket.hop_limit = now.map(NonZeroU8::get);
+        }
+    }
+
+    /// The route has decided which congestion control it is, and nobody else does (`tcp_ca_dst_locked`).
+    pub fn congestion_control_is_locked(&self) -> bool {
+        let route = self.route_metrics();
+        route.congctl.is_some() && route.locks.contains(Locks::CONGCTL)
     }
 
     /// What the route said when the connection was opened.
@@ -199,7 +232,8 @@ impl Connection {
     /// The window that a connection begins with, and begins with again after it was idle (`tcp_init_cwnd`).
     pub(super) fn init_cwnd(&self) -> u32 {
         let by_route = self.route_metrics().initcwnd;
-        by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get)
+        let segments = by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get);
+        segments.min(self.window.snd_cwnd_clamp)
     }
 
     /// The congestion module begins (`tcp_init_congestion_control`).
@@ -226,6 +260,22 @@ impl Connection {
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
         self.window.snd_cwnd = if handshake_lossy { 1 } else { self.init_cwnd() };
     }
+}
+
+/// What a route decides in place of the socket (`tcp_ca_dst_init`), or where that decides nothing (`ip_select_ttl`).
+fn as_the_route_wants(config: Arc<TcpConfig>, route: &RouteMetrics) -> Arc<TcpConfig> {
+    let RouteMetrics { congctl, hoplimit, .. } = *route;
+    if congctl.is_none() && hoplimit.is_none() {
+        return config;
+    }
+    let mut config = TcpConfig::clone(&config);
+    if let Some(algorithm) = congctl.and_then(Algorithm::by_name) {
+        config.congestion_control = algorithm;
+    }
+    let socket = &mut config.socket;
+    socket.ttl = socket.ttl.or(hoplimit);
+    socket.hop_limit = socket.hop_limit.or(hoplimit.map(NonZeroU8::get));
+    config.shared()
 }
 
 fn initial_ssthresh(config: &TcpConfig) -> u32 {

@@ -5,6 +5,7 @@ use super::Connection;
 use super::Cx;
 use super::fastopen::{Cookie, TryExperimental};
 use super::timer::HZ;
+use crate::metrics::Locks;
 use crate::units::Instant;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub struct Metrics {
     pub cwnd: u32,
     /// Reordering degree, segments (`TCP_METRIC_REORDERING`).
     pub reordering: u32,
+    /// Which of these stay as the route had them (`tcpm_lock`).
+    pub locks: Locks,
     /// When a connection last left something of these (`tcpm_stamp`).
     pub updated: Instant,
 }
@@ -116,7 +119,7 @@ impl Shared {
 
     /// What is known about the peer of a connection, to change.
     pub(super) fn metrics_of_mut(&mut self, tcp: &Connection, now: Instant) -> &mut Metrics {
-        let fresh = || Metrics { updated: now, ..Metrics::default() };
+        let fresh = || Metrics::of_route(now, &tcp.route_metrics());
         self.metrics.entry((tcp.local.ip, tcp.remote.ip)).or_insert_with(fresh)
     }
 }

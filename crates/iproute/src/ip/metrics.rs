@@ -4,15 +4,23 @@ use super::json::{Object, list};
 use super::names::{self, invalid};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 use datapath::fib::Features;
-use datapath::metrics::RouteMetrics;
+use datapath::metrics::{Locks, RouteMetrics};
+use datapath::tcp::cc::Algorithm;
 
 /// The words that begin a metric.
-pub(super) const WORDS: [&str; 8] = [
+pub(super) const WORDS: [&str; 15] = [
     "mtu",
     "advmss",
     "window",
+    "rtt",
+    "rttvar",
+    "ssthresh",
+    "cwnd",
+    "reordering",
+    "hoplimit",
+    "congctl",
     "initcwnd",
     "initrwnd",
     "rto_min",
@@ -23,6 +31,25 @@ pub(super) const WORDS: [&str; 8] = [
 /// More than this is taken for it (`ip_metrics_convert`).
 const MTU_MAX: u32 = 65_520;
 const ADVMSS_MAX: NonZeroU32 = NonZeroU32::new(65_495).expect("not 0");
+
+/// Metrics that may be locked, besides `mtu`: the bit that their locks are (`RTAX_LOCK`).
+const LOCKABLE: [(&str, u32); 11] = [
+    ("window", 3),
+    ("rtt", 4),
+    ("rttvar", 5),
+    ("ssthresh", 6),
+    ("cwnd", 7),
+    ("advmss", 8),
+    ("reordering", 9),
+    ("hoplimit", 10),
+    ("initcwnd", 11),
+    ("initrwnd", 14),
+    ("congctl", 16),
+];
+
+fn lock_of(name: &str) -> u32 {
+    LOCKABLE.iter().find(|(lockable, _)| *lockable == name).map_or(0, |(_, bit)| 1 << bit)
+}
 
 /// Reads one metric; false if `word` begins none.
 pub(super) fn read(
@@ -40,10 +67,31 @@ pub(super) fn read(
             let mtu = names::number(value, "\"mtu\" value is invalid")?;
             metrics.mtu = NonZeroU32::new(mtu.min(MTU_MAX));
         }
-        "advmss" => metrics.advmss = number(word, words)?.map(|mss| mss.min(ADVMSS_MAX)),
-        "window" => metrics.window = number(word, words)?,
-        "initcwnd" => metrics.initcwnd = number(word, words)?,
-        "initrwnd" => metrics.initrwnd = number(word, words)?,
+        "advmss" => {
+            metrics.advmss = number(metrics, word, words)?.map(|mss| mss.min(ADVMSS_MAX));
+        }
+        "window" => metrics.window = number(metrics, word, words)?,
+        "rtt" => metrics.rtt_ms_8 = time(metrics, word, words, 8)?,
+        "rttvar" => metrics.rttvar_ms_4 = time(metrics, word, words, 4)?,
+        "ssthresh" => metrics.ssthresh = number(metrics, word, words)?,
+        "cwnd" => metrics.cwnd = number(metrics, word, words)?,
+        "reordering" => metrics.reordering = number(metrics, word, words)?,
+        "hoplimit" => {
+            let value = value(metrics, word, words)?;
+            let wrong = || invalid(value, "\"hoplimit\" value is invalid", None);
+            let hops = names::number(value, "\"hoplimit\" value is invalid")?;
+            metrics.hoplimit = NonZeroU8::new(u8::try_from(hops).map_err(|_| wrong())?);
+        }
+        "congctl" => {
+            let value = value(metrics, word, words)?;
+            let known = congestion_control(value.text);
+            let names = Algorithm::ALL.map(Algorithm::name);
+            let nearest = || value.unknown("congctl", &names).nearest;
+            let unknown = || value.error("Unknown tcp congestion algorithm.".to_owned(), nearest());
+            metrics.congctl = Some(known.ok_or_else(unknown)?);
+        }
+        "initcwnd" => metrics.initcwnd = number(metrics, word, words)?,
+        "initrwnd" => metrics.initrwnd = number(metrics, word, words)?,
         "rto_min" => {
             let mut value = words.value(word)?;
             if value.text == "lock" {
@@ -58,10 +106,62 @@ pub(super) fn read(
     Ok(true)
 }
 
+/// The value of a metric, which `lock` may come before.
+fn value<'a>(
+    metrics: &mut RouteMetrics,
+    word: Word<'_>,
+    words: &mut Words<'a>,
+) -> Result<Word<'a>> {
+    let value = words.value(word)?;
+    if value.text != "lock" {
+        return Ok(value);
+    }
+    metrics.locks = Locks(metrics.locks.0 | lock_of(word.text));
+    words.value(word)
+}
+
 /// 0 is no value, as in the kernel.
-fn number(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<NonZeroU32>> {
+fn number(
+    metrics: &mut RouteMetrics,
+    word: Word<'_>,
+    words: &mut Words<'_>,
+) -> Result<Option<NonZeroU32>> {
     let what = format!("\"{}\" value is invalid", word.text);
-    names::number(words.value(word)?, &what).map(NonZeroU32::new)
+    names::number(value(metrics, word, words)?, &what).map(NonZeroU32::new)
+}
+
+/// A time in parts of a ms; without a unit it is said in those (`get_time_rtt`).
+fn time(
+    metrics: &mut RouteMetrics,
+    word: Word<'_>,
+    words: &mut Words<'_>,
+    parts: u64,
+) -> Result<Option<NonZeroU32>> {
+    let value = value(metrics, word, words)?;
+    let wrong = || invalid(value, &format!("\"{}\" value is invalid", word.text), None);
+    let number = value.text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let scale: u64 = match &value.text[number.len()..] {
+        "" | "ms" | "msec" | "msecs" => 1,
+        "s" | "sec" | "secs" => 1_000,
+        _ => return Err(wrong()),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && part.is_empty()) || !digits(whole) || !digits(part) || part.len() > 9 {
+        return Err(wrong());
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+    let billionths: u64 = format!("{part:0<9}").parse().map_err(|_| wrong())?;
+    let begun = (billionths * scale).div_ceil(1_000_000_000);
+    let count = whole.saturating_mul(scale).saturating_add(begun);
+    let parts = if number == value.text { 1 } else { parts };
+    let count = u32::try_from(count.saturating_mul(parts)).map_err(|_| wrong())?;
+    Ok(NonZeroU32::new(count))
+}
+
+/// The name that a congestion control has for ever, if there is one so called.
+pub(super) fn congestion_control(name: &str) -> Option<&'static str> {
+    Algorithm::by_name(name).map(Algorithm::name)
 }
 
 fn read_switch(value: Word<'_>) -> Result<bool> {
@@ -102,9 +202,28 @@ struct MetricText {
 
 /// The metrics that a route has, in the order of their numbers (`print_rta_metrics`).
 fn shown(metrics: &RouteMetrics, features: Features) -> Vec<MetricText> {
-    let number = |name, value: Option<NonZeroU32>| {
-        value.map(|value| MetricText { name, text: value.to_string(), json: value.to_string() })
+    let locked = |name, text: String| {
+        if metrics.locks.0 & lock_of(name) == 0 { text } else { format!("lock {text}") }
     };
+    let number = |name, value: Option<NonZeroU32>| {
+        value.map(|value| MetricText {
+            name,
+            text: locked(name, value.to_string()),
+            json: value.to_string(),
+        })
+    };
+    let time = |name, value: Option<NonZeroU32>, parts: u32| {
+        value.map(|value| {
+            let ms = value.get() / parts;
+            MetricText { name, text: locked(name, milliseconds(ms)), json: ms.to_string() }
+        })
+    };
+    let hoplimit = metrics.hoplimit.map(NonZeroU32::from);
+    let congctl = metrics.congctl.map(|cc| MetricText {
+        name: "congctl",
+        text: locked("congctl", cc.to_owned()),
+        json: format!("\"{cc}\""),
+    });
     let switch = |name, on: bool| number(name, NonZeroU32::new(on.into()));
     let ecn = features.contains(Features::ECN);
     let mut mtu = number("mtu", metrics.mtu);
@@ -114,17 +233,36 @@ fn shown(metrics: &RouteMetrics, features: Features) -> Vec<MetricText> {
     [
         mtu,
         number("window", metrics.window),
+        time("rtt", metrics.rtt_ms_8, 8),
+        time("rttvar", metrics.rttvar_ms_4, 4),
+        number("ssthresh", metrics.ssthresh),
+        number("cwnd", metrics.cwnd),
         number("advmss", metrics.advmss),
+        number("reordering", metrics.reordering),
+        number("hoplimit", hoplimit),
         number("initcwnd", metrics.initcwnd),
         ecn.then(|| MetricText { name: "ecn", text: String::new(), json: "null".to_owned() }),
         metrics.rto_min_us.map(|us| rto_min(us.get())),
         number("initrwnd", metrics.initrwnd),
         switch("quickack", metrics.quickack),
+        congctl,
         switch("fastopen_no_cookie", metrics.fastopen_no_cookie),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// From a second on in seconds, of which six digits are told (`%g`).
+fn milliseconds(ms: u32) -> String {
+    match ms.checked_ilog10() {
+        None | Some(0..=2) => format!("{ms}ms"),
+        Some(digits @ 3..) => {
+            let unit = 10u32.pow(digits.saturating_sub(5));
+            let rounded = ms.saturating_add(unit / 2) / unit * unit;
+            format!("{}s", decimal(rounded))
+        }
+    }
 }
 
 /// From a second on in seconds; JSON has ms.
@@ -164,6 +302,7 @@ pub(super) fn json(object: Object, metrics: &RouteMetrics, features: Features) -
         return object;
     }
     let all = Object::default();
-    let all = shown.iter().fold(all, |all, metric| all.raw(metric.name, &metric.json));
+    let key = |name| if name == "congctl" { "congestion" } else { name };
+    let all = shown.iter().fold(all, |all, metric| all.raw(key(metric.name), &metric.json));
     object.raw("metrics", &list(&[all.finish()]))
 }

@@ -9,14 +9,15 @@ mod object;
 pub(super) use object::object_id;
 pub use object::{decode_object, encode_object};
 
+use super::metrics::congestion_control;
 use core::fmt;
 use core::net::IpAddr;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU8, NonZeroU32};
 use datapath::fib::{
     Algorithm, Features, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope,
     TableId, Target,
 };
-use datapath::metrics::RouteMetrics;
+use datapath::metrics::{Locks, RouteMetrics};
 
 /// `RTM_NEWROUTE`.
 pub const RTM_NEWROUTE: u16 = 24;
@@ -39,13 +40,23 @@ const RTA_METRICS: u16 = 8;
 const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const RTAX_WINDOW: u16 = 3;
+/// In eighths of a ms.
+const RTAX_RTT: u16 = 4;
+/// In quarters of a ms.
+const RTAX_RTTVAR: u16 = 5;
+const RTAX_SSTHRESH: u16 = 6;
+const RTAX_CWND: u16 = 7;
 const RTAX_ADVMSS: u16 = 8;
+const RTAX_REORDERING: u16 = 9;
+const RTAX_HOPLIMIT: u16 = 10;
 const RTAX_INITCWND: u16 = 11;
 const RTAX_FEATURES: u16 = 12;
 /// In ms.
 const RTAX_RTO_MIN: u16 = 13;
 const RTAX_INITRWND: u16 = 14;
 const RTAX_QUICKACK: u16 = 15;
+/// A name.
+const RTAX_CC_ALGO: u16 = 16;
 const RTAX_FASTOPEN_NO_COOKIE: u16 = 17;
 const RTA_MULTIPATH: u16 = 9;
 /// Of the 2015 series (and, under another name, of 2.6.12 to 2.6.22).
@@ -244,6 +255,14 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
         mtu_locked,
         advmss,
         window,
+        rtt_ms_8,
+        rttvar_ms_4,
+        ssthresh,
+        reordering,
+        cwnd,
+        hoplimit,
+        congctl,
+        locks,
         initcwnd,
         initrwnd,
         rto_min_us,
@@ -253,10 +272,16 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
     let set = |metric: Option<NonZeroU32>| metric.map_or(0, NonZeroU32::get);
     let mut out = Vec::new();
     for (kind, value) in [
-        (RTAX_LOCK, u32::from(mtu_locked) << RTAX_MTU),
+        (RTAX_LOCK, u32::from(mtu_locked) << RTAX_MTU | locks.0),
         (RTAX_MTU, set(mtu)),
         (RTAX_WINDOW, set(window)),
+        (RTAX_RTT, set(rtt_ms_8)),
+        (RTAX_RTTVAR, set(rttvar_ms_4)),
+        (RTAX_SSTHRESH, set(ssthresh)),
+        (RTAX_CWND, set(cwnd)),
         (RTAX_ADVMSS, set(advmss)),
+        (RTAX_REORDERING, set(reordering)),
+        (RTAX_HOPLIMIT, hoplimit.map_or(0, |hops| hops.get().into())),
         (RTAX_INITCWND, set(initcwnd)),
         (RTAX_FEATURES, route.features.0),
         (RTAX_RTO_MIN, set(rto_min_us) / 1_000),
@@ -264,6 +289,9 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
         (RTAX_QUICKACK, u32::from(quickack)),
         (RTAX_FASTOPEN_NO_COOKIE, u32::from(fastopen_no_cookie)),
     ] {
+        if let (RTAX_FASTOPEN_NO_COOKIE, Some(name)) = (kind, congctl) {
+            put(&mut out, RTAX_CC_ALGO, &[name.as_bytes(), &[0]].concat());
+        }
         if value != 0 {
             put(&mut out, kind, &value.to_le_bytes());
         }
@@ -271,15 +299,29 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
     out
 }
 
-/// Those of the metrics that a route here has a place for; the name of a congestion control, the one
-/// that is no number, is passed over.
+/// Those of the metrics that a route here has a place for; a congestion control that is not known here is passed over.
 fn decode_metrics(bytes: &[u8], route: &mut Route) -> NetlinkResult<()> {
     let metrics = &mut route.metrics;
     for attribute in attributes(bytes) {
         let (kind, value) = attribute?;
         let number = || word(kind, value);
         match kind {
-            RTAX_LOCK => metrics.mtu_locked = number()? >> RTAX_MTU & 1 != 0,
+            RTAX_LOCK => {
+                let locks = number()?;
+                metrics.mtu_locked = locks >> RTAX_MTU & 1 != 0;
+                // The lowest timeout of a route always is.
+                metrics.locks = Locks(locks & !(1 << RTAX_MTU | 1 << RTAX_RTO_MIN));
+            }
+            RTAX_RTT => metrics.rtt_ms_8 = NonZeroU32::new(number()?),
+            RTAX_RTTVAR => metrics.rttvar_ms_4 = NonZeroU32::new(number()?),
+            RTAX_SSTHRESH => metrics.ssthresh = NonZeroU32::new(number()?),
+            RTAX_CWND => metrics.cwnd = NonZeroU32::new(number()?),
+            RTAX_REORDERING => metrics.reordering = NonZeroU32::new(number()?),
+            RTAX_HOPLIMIT => metrics.hoplimit = NonZeroU8::new(number()?.min(255) as u8),
+            RTAX_CC_ALGO => {
+                let name = core::str::from_utf8(value).unwrap_or_default();
+                metrics.congctl = congestion_control(name.trim_end_matches('\0'));
+            }
             RTAX_MTU => metrics.mtu = NonZeroU32::new(number()?),
             RTAX_WINDOW => metrics.window = NonZeroU32::new(number()?),
             RTAX_ADVMSS => metrics.advmss = NonZeroU32::new(number()?),

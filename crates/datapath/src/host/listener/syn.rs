@@ -3,6 +3,7 @@
 
 use super::Listener;
 use crate::host::Host;
+use crate::metrics::RouteMetrics;
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, Tcp, TcpFlags};
 use crate::tcp::config::TcpConfig;
@@ -120,7 +121,7 @@ impl Host {
     /// Some connection has measured the RTT to that peer, so it is no forged address (`tcp_peer_is_proven`).
     fn peer_is_proven(&mut self, now: Instant, ends: Ends) -> bool {
         let known = self.tcp_stack().shared.metrics.get(&(ends.local.ip(), ends.remote.ip()));
-        known.is_some_and(|known| known.believed(now).rtt_us_8 != 0)
+        known.is_some_and(|known| known.believed(now, &RouteMetrics::default()).rtt_us_8 != 0)
     }
 
     fn drop_syn(&mut self) {

@@ -241,7 +241,11 @@ pub(super) fn ipv6_value(
         IPV6_TCLASS => {
             tcp_of(host, stream).map_or(config, Connection::config).traffic_class().into()
         }
-        IPV6_UNICAST_HOPS => config.socket.hop_limit.unwrap_or(64).into(),
+        // That of the route counts as the socket's, unlike with IPv4.
+        IPV6_UNICAST_HOPS => {
+            let config = tcp_of(host, stream).map_or(config, Connection::config);
+            config.socket.hop_limit.unwrap_or(64).into()
+        }
         IPV6_MTU_DISCOVER => pmtu_number(config.pmtu_discovery(true)),
         IPV6_RECVERR => config.recverr(true).into(),
         IPV6_AUTOFLOWLABEL => config.auto_flow_label().into(),

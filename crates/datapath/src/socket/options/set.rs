@@ -211,6 +211,7 @@ impl Setter<'_> {
                 }
                 let ttl = NonZeroU8::new(value.max(0) as u8);
                 self.configure(|config| config.socket.ttl = ttl);
+                self.with_tcp(|tcp, _| tcp.take_hoplimit_of_route());
             }
             IP_MTU_DISCOVER => {
                 let how = path_mtu_discovery(value)?;
@@ -243,6 +244,7 @@ impl Setter<'_> {
                     return Err(Errno::EINVAL);
                 }
                 self.configure(|config| config.socket.hop_limit = u8::try_from(value).ok());
+                self.with_tcp(|tcp, _| tcp.take_hoplimit_of_route());
             }
             IPV6_MTU_DISCOVER => {
                 let how = path_mtu_discovery(value)?;

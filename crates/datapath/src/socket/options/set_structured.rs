@@ -5,6 +5,7 @@ use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use crate::socket::number::*;
 use crate::socket::option::{Md5Signature, OptionValue};
+use crate::tcp::Connection;
 use crate::tcp::cc::Algorithm;
 use crate::tcp::fastopen::Keys;
 use crate::tcp::md5;
@@ -45,6 +46,10 @@ impl Setter<'_> {
                 }
                 let name = text.get(..read).unwrap_or(text).trim_end_matches('\0');
                 let algorithm = Algorithm::by_name(name).ok_or(Errno::ENOENT)?;
+                let tcp = self.stream.connection().and_then(|id| self.host.tcp_connection(id));
+                if tcp.is_some_and(Connection::congestion_control_is_locked) {
+                    return Err(Errno::EPERM);
+                }
                 self.configure(|config| config.congestion_control = algorithm);
                 let now = self.now;
                 self.with_tcp(|tcp, _| tcp.set_congestion_control(algorithm, now));

@@ -330,6 +330,46 @@ fn a_hop_limit_of_zero_is_sent_and_is_no_ttl() {
     }
 }
 
+/// Observed on Linux 6.18: a socket's own comes first, and of IPv4's route its option does not tell.
+#[test]
+fn the_hop_limit_of_a_route_is_that_of_connections() {
+    use crate::fib::{NextHop, Prefix, Route};
+    use crate::packet::Network;
+    let ipv4 = ("10.0.0.1", number::AF_INET, number::SOL_IP, number::IP_TTL);
+    let ipv6 = ("fd00::1", number::AF_INET6, number::SOL_IPV6, number::IPV6_UNICAST_HOPS);
+    for ((remote, domain, level, option), own, sent, told) in [
+        (ipv4, None, 9, 64),
+        (ipv4, Some(33), 33, 33),
+        (ipv6, None, 9, 9),
+        (ipv6, Some(33), 33, 33),
+    ] {
+        let mut pair = Pair::new();
+        let prefix = Prefix::host(remote.parse().expect("an address"));
+        let mut route = Route::new(prefix, vec![NextHop::new(0, None)]);
+        route.metrics.hoplimit = core::num::NonZeroU8::new(9);
+        pair.hosts[CLIENT].fib_mut().append(route).expect("a route");
+        let socket = Syscall::Socket { domain, kind: number::SOCK_STREAM, protocol: 0 };
+        assert_eq!(pair.value(CLIENT, socket), Ok(3));
+        if let Some(own) = own {
+            pair.set(CLIENT, 3, level, option, own);
+        }
+        let to = address(&SocketAddr::new(prefix.addr(), 80).to_string());
+        let (mut call, _) = pair.begin(CLIENT, Syscall::Connect { fd: 3, address: to });
+        let syn = pair.sent(CLIENT).into_iter().next().expect("a SYN");
+        let hops = match syn.network {
+            Network::Ipv4(ip) => ip.ttl,
+            Network::Ipv6(ip) => ip.hop_limit,
+            other @ Network::Other(_) => panic!("{other:?}"),
+        };
+        assert_eq!(i64::from(hops), sent, "{remote} {own:?}");
+        assert_eq!(pair.get(CLIENT, 3, level, option), told, "{remote} {own:?}");
+        pair.set(CLIENT, 3, level, option, -1);
+        let route_of_ipv6 = if level == number::SOL_IPV6 { 9 } else { 64 };
+        assert_eq!(pair.get(CLIENT, 3, level, option), route_of_ipv6, "{remote} {own:?}");
+        let _ = pair.again(CLIENT, &mut call);
+    }
+}
+
 /// The time of `SO_LINGER` stays when it is switched off; one below zero is as long as can be.
 #[test]
 fn linger_is_reported_as_by_the_kernel() {

@@ -93,6 +93,7 @@ impl Connection {
             return;
         }
         let before = Arc::clone(&self.config);
+        let by_route = self.route_metrics().congctl.is_some();
         let config = self.config_mut();
         change(config);
         config.mark = before.mark;
@@ -101,6 +102,9 @@ impl Connection {
             if let Some(before) = before.socket.ipv6 {
                 config.change_ipv6(|own| own.traffic_class = before.traffic_class);
             }
+        }
+        if by_route {
+            config.congestion_control = before.congestion_control;
         }
         if config.congestion_control != before.congestion_control {
             self.cc = AnyCongestionControl::new(&self.config);
