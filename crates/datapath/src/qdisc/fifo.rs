@@ -60,8 +60,8 @@ impl Fifo {
         Self { kind, psched_mtu: PSCHED_MTU, queue, stats }
     }
 
-    /// The same for a device whose largest frame has `psched_mtu` bytes. Later changes of the device have no
-    /// effect (`fifo_init`).
+    /// The same for a device whose largest frame has `psched_mtu` bytes. What becomes of the device later has no
+    /// effect until `tc qdisc change` ([`set_psched_mtu`](Self::set_psched_mtu)).
     pub fn of_device(self, psched_mtu: u32) -> Self {
         Self { psched_mtu, ..self }
     }
@@ -82,6 +82,12 @@ impl Fifo {
             FifoKind::Packets(old) | FifoKind::Bytes(old) | FifoKind::HeadDrop(old) => *old = limit,
             FifoKind::NoQueue => {}
         }
+    }
+
+    /// The largest frame of its device when it is given a limit: whether the queue can be bypassed is then
+    /// decided anew (`fifo_init`).
+    pub fn set_psched_mtu(&mut self, psched_mtu: u32) {
+        self.psched_mtu = psched_mtu;
     }
 
     /// Whether a packet may go past the queue straight to the device, because nothing waits

@@ -76,7 +76,7 @@ impl QdiscCommand {
         };
         let known = cx.dropped.len();
         if self.meaning(root, spec)? == CommandEffect::Change {
-            self.change(spec, root, cx);
+            self.change(spec, root, device, cx);
             return Ok(None);
         }
         if depth(root, owner(self.parent)) >= MAX_DEPTH {
@@ -94,12 +94,15 @@ impl QdiscCommand {
 
     /// The qdisc that is there takes other settings. What it discards for that, all above it count as
     /// dropped; packets of CAKE's tins that vanish the kernel does not count anywhere.
-    fn change(&self, spec: &Spec, root: &mut Sched, cx: &mut Cx<'_>) {
+    fn change(&self, spec: &Spec, root: &mut Sched, device: Device, cx: &mut Cx<'_>) {
         let known = cx.dropped.len();
         let place = self.place(root);
         let handle = place.handle;
         let changed = spec.change(place, cx);
         assert!(changed, "a qdisc takes the settings of its kind");
+        if let (Spec::Bfifo(Some(_)), AnyQdisc::Fifo(fifo)) = (spec, place.qdisc_mut()) {
+            fifo.set_psched_mtu(device.psched_mtu);
+        }
         let discarded = (cx.dropped.len() - known) as u64;
         if discarded > 0 && !matches!(spec, Spec::Cake(_)) {
             let parent = root.tree().into_iter().find(|(_, sched)| sched.handle == handle);
@@ -267,6 +270,7 @@ mod tests {
     use super::super::parse_qdisc;
     use super::*;
     use datapath::packet::Packet;
+    use datapath::qdisc::fifo::FifoKind;
     use datapath::units::Instant;
 
     fn apply(root: &mut Sched, text: &str) -> Result<Option<Box<Sched>>, AttachError> {
@@ -429,6 +433,32 @@ mod tests {
                     assert_eq!(done.map(|old| old.is_some()), Ok(false), "{verb} {place} {words}");
                 }
             }
+        }
+    }
+
+    /// Observed on Linux 6.18 at the root of a veth whose MTU changed between two commands: the limit by the MTU stays,
+    /// and whether the queue can be bypassed is decided when it is given a limit.
+    #[test]
+    fn a_bfifo_looks_at_its_device_when_it_is_given_a_limit() {
+        let mut root = after(&["qdisc add dev v0 root bfifo limit 5000"]);
+        let jumbo = Device { psched_mtu: 9_014, ..Device::default() };
+        for (words, device, passes, limit) in [
+            ("change dev v0 root bfifo", jumbo, true, 5_000),
+            ("change dev v0 root bfifo limit 5000", jumbo, false, 5_000),
+            ("change dev v0 root bfifo", Device::default(), false, 5_000),
+            ("change dev v0 root bfifo limit 5000", Device::default(), true, 5_000),
+            ("replace dev v0 root bfifo limit 9014", jumbo, true, 9_014),
+            ("replace dev v0 root bfifo", Device { tx_queue_len: 7, ..jumbo }, true, 9_014),
+        ] {
+            let command = parse_qdisc(&format!("qdisc {words}")).expect(words);
+            let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+            assert!(command.apply(&mut root, device, Rng::stream(1, 1), cx).is_ok(), "{words}");
+            let AnyQdisc::Fifo(fifo) = root.qdisc() else { panic!("a bfifo") };
+            assert_eq!(
+                (fifo.may_bypass(), fifo.kind()),
+                (passes, FifoKind::Bytes(limit)),
+                "{words}"
+            );
         }
     }
 
