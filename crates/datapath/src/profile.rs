@@ -124,8 +124,10 @@ pub struct Profile {
     /// The timer that sends a compressed ACK reads the clock; before, the ACK's timestamp was that of the latest event
     /// (7.x).
     pub comp_sack_timer_reads_clock: bool,
-    /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
+    /// SACK blocks of an ACK below `snd_una` count as deliveries (before 6.18.44, which does not count them).
     pub counts_sacks_below_una: bool,
+    /// SYN-ACKs of a request wait `tcp_rto_max_ms` at most for an answer, as everything else does (7.x); before, two minutes.
+    pub syn_ack_timeout_limited_to_rto_max: bool,
     /// Congestion controls are told `CA_ACK_SLOWPATH` only for what header prediction did not accept, so not for a duplicate
     /// ACK that it did (`tcp_in_ack_event`, since 6.15 and in stable series since May 2025).
     pub predicted_duplicates_are_fast_path: bool,
@@ -224,6 +226,7 @@ impl Profile {
             challenges_half_open_resets: true,
             rack_always_on: true,
             counts_sacks_below_una: false,
+            syn_ack_timeout_limited_to_rto_max: true,
             old_acks_update_ts_recent: true,
             rmem_max: 4 << 20,
             has_comp_sack_rtt_percent: true,
@@ -265,7 +268,7 @@ impl Profile {
     pub const fn linux_6_18() -> Self {
         Self {
             name: "linux-6.18",
-            counts_sacks_below_una: true,
+            syn_ack_timeout_limited_to_rto_max: false,
             old_acks_update_ts_recent: false,
             reads_keep_tcp_mstamp: false,
             has_comp_sack_rtt_percent: false,

@@ -24,6 +24,9 @@ const THIN_LINEAR_RETRIES: u8 = 6;
 /// `TCP_RTO_MIN`, jiffies.
 const RTO_MIN: u32 = HZ / 5;
 
+/// `TCP_RTO_MAX`, ticks: the longest that a request waited when nothing else bounded it.
+const REQUEST_TIMEOUT_MAX: u32 = 120 * HZ;
+
 impl Connection {
     /// Timers that have expired are worked off.
     pub fn timers_fire(&mut self, cx: &mut Cx<'_>) {
@@ -52,7 +55,11 @@ impl Connection {
 
     /// Sets the transmit timer `delta` jiffies ahead (`tcp_reset_xmit_timer`).
     pub(super) fn reset_xmit_timer(&mut self, pending: Pending, delta: u32, now: Instant) {
-        let delta = u64::from(delta.min(self.rto_max_ms()));
+        self.set_transmit_timer(pending, delta.min(self.rto_max_ms()).into(), now);
+    }
+
+    /// The same, however far away it is.
+    fn set_transmit_timer(&mut self, pending: Pending, delta: u64, now: Instant) {
         self.pending = pending;
         let timeout = self.jiffies_clock().now(now) + delta;
         // A timer that is set for this very time already stays in its place on the wheel, however
@@ -187,8 +194,9 @@ impl Connection {
 
     /// The SYN-ACK of a half-open connection timed out (`reqsk_timer_handler`).
     fn request_timeout(&mut self, cx: &mut Cx<'_>) {
+        // `tcp_syn_ack_timeout`.
+        cx.mib.timeouts += 1;
         let Some(due) = self.syn_ack_is_due() else {
-            cx.mib.timeouts += 1;
             return self.done(cx);
         };
         // What the first SYN-ACK waited for counts as well.
@@ -206,8 +214,9 @@ impl Connection {
     /// The SYN-ACK waits for an answer; the longer, the oftener it has waited (`reqsk_timeout`).
     pub(super) fn arm_request_timer(&mut self, now: Instant) {
         let timeout = u64::from(self.config.profile.timeout_init_ms) << self.retransmits.min(20);
-        let timeout = timeout.min(self.rto_max_ms().into()) as u32;
-        self.reset_xmit_timer(Pending::Retransmit, timeout, now);
+        let bounded = self.config.profile.syn_ack_timeout_limited_to_rto_max;
+        let longest = if bounded { self.rto_max_ms() } else { REQUEST_TIMEOUT_MAX };
+        self.set_transmit_timer(Pending::Retransmit, timeout.min(longest.into()), now);
     }
 
     /// The SYN-ACK of a request timed out: no window to reduce, but the loss is remembered.

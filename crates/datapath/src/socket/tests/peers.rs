@@ -28,3 +28,24 @@ fn a_known_peer_is_accepted_where_others_are_not() {
         assert_eq!(pair.mib(SERVER).listen_drops, 6 - answered as u64);
     }
 }
+
+/// `tcp_rto_max_ms` bounds how long a SYN-ACK waits for its answer only since 7.x: 6.18 was seen to wait 1 s, 2 s, 4 s.
+#[test]
+fn a_syn_ack_waits_no_longer_than_the_longest_timeout_where_that_counts_for_it() {
+    use crate::profile::Profile;
+    for (profile, timeouts) in [(Profile::linux_7(), 4), (Profile::linux_6_18(), 2)] {
+        let name = profile.name;
+        let mut pair = Pair::new();
+        pair.hosts[SERVER].set_tcp_defaults(crate::tcp::TcpConfig::for_profile(profile));
+        pair.sysctl(SERVER, "tcp_rto_max_ms", "1000");
+        pair.listen(1);
+        pair.cut[SERVER] = true;
+        assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+        pair.nonblocking(CLIENT, 3);
+        let connect = Syscall::Connect { fd: 3, address: address("10.0.0.1:80") };
+        assert_eq!(pair.value(CLIENT, connect), Err(Errno::EINPROGRESS));
+        pair.cut[CLIENT] = true;
+        pair.pass(Duration::from_millis(4_500));
+        assert_eq!(pair.mib(SERVER).timeouts, timeouts, "{name}");
+    }
+}
