@@ -58,9 +58,10 @@ pub struct ChallengeLimit {
 impl ChallengeLimit {
     /// Whether one more may go in `second`; `limit` as the sysctl has it, drawn anew between half
     /// of it and one and a half, so that an attacker cannot count. The draw is a hash of the
-    /// second: a run must repeat.
+    /// second: a run must repeat. A limit of 0 or less is none: the kernel draws from what is then the whole range of
+    /// 32 bits (`get_random_u32_inclusive`).
     pub fn allow(&mut self, second: u64, limit: u32) -> bool {
-        if limit == i32::MAX as u32 {
+        if limit == i32::MAX as u32 || limit as i32 <= 0 {
             return true;
         }
         if self.second != Some(second) {
@@ -144,7 +145,9 @@ mod tests {
         assert!((50..150).contains(&allowed), "{allowed}");
         let again = (0..1_000).filter(|_| limit.allow(8, 100)).count();
         assert!((50..150).contains(&again), "{again}");
-        assert!((0..1_000).all(|_| limit.allow(9, i32::MAX as u32)), "no limit");
+        for none in [i32::MAX, 0, -1] {
+            assert!((0..1_000).all(|_| limit.allow(9, none as u32)), "no limit: {none}");
+        }
     }
 
     #[test]
