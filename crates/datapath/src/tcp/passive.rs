@@ -143,12 +143,11 @@ impl Connection {
     }
 
     fn answer_as_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        if self.is_passive_fast_open() {
-            return self.send_ack(cx);
-        }
         let options = self.options(cx.now);
         let window = self.syn_window() >> self.opt.rcv_wscale;
-        let tcp = self.header(self.snd.iss + 1, TcpFlags::ACK, window, options);
+        // A Fast Open may have sent data already.
+        let seq = if self.is_passive_fast_open() { self.snd.nxt } else { self.snd.iss + 1 };
+        let tcp = self.header(seq, TcpFlags::ACK, window, options);
         let ecn = self.ecn_of_control();
         let answer = self.control_packet(tcp, ecn, cx);
         self.answer_out(answer, seg, cx);
