@@ -16,6 +16,7 @@ pub(super) use event::{AckEvent, AckFlags};
 
 use super::cc::{Ack, AckEventFlags, CongestionControl, Hystart};
 use super::input::Segment;
+use super::predict::Path;
 use super::rate::RateSample;
 use super::recovery::{Rexmit, Rto};
 use super::{Connection, Cx};
@@ -39,7 +40,7 @@ impl Connection {
     /// Processes the ACK of a segment (`tcp_ack`). Never inlined, so that the code for data and the code for ACKs lie apart: the
     /// instruction cache misses less.
     #[inline(never)]
-    pub(super) fn ack_in(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> AckVerdict {
+    pub(super) fn ack_in(&mut self, seg: &Segment<'_>, path: Path, cx: &mut Cx<'_>) -> AckVerdict {
         let ack = seg.tcp.ack;
         // RFC 9293 section 3.10.7.4: only SND.UNA =< SEG.ACK =< SND.NXT says something of our queue.
         if ack.before(self.snd.una) {
@@ -55,7 +56,7 @@ impl Connection {
         if event.flags.snd_una_advanced {
             self.retransmits = 0;
         }
-        self.read_ack(seg, event, cx);
+        self.read_ack(seg, path, event, cx);
         // Whatever it says, the peer is alive: probes of a closed window and keepalives begin anew.
         self.ecn_accept_cwr(seg);
         self.probes_out = 0;
@@ -98,7 +99,7 @@ impl Connection {
     }
 
     /// First phase, what the header says: window, `snd_una`, SACK blocks, ECN echo.
-    fn read_ack(&mut self, seg: &Segment<'_>, event: &mut AckEvent, cx: &mut Cx<'_>) {
+    fn read_ack(&mut self, seg: &Segment<'_>, path: Path, event: &mut AckEvent, cx: &mut Cx<'_>) {
         let sacks = &seg.tcp.options.sack;
         event.flags.plain = sacks.is_empty()
             && seg.len == 0
@@ -109,14 +110,11 @@ impl Connection {
             self.snd.wl1 = seg.seq;
             self.snd_una_update(event.ack);
             event.flags.win_update = true;
-            cx.mib.hp_acks += 1;
+            count_ack(seg, path, event.flags, cx);
             return;
         }
-        if seg.seq == seg.end_seq {
-            cx.mib.pure_acks += 1;
-        } else {
-            event.flags.data = true;
-        }
+        count_ack(seg, path, event.flags, cx);
+        event.flags.data = seg.seq != seg.end_seq;
         // `snd_una` moves first: SACK blocks below it are DSACKs or old (RFC 2883 section 4).
         event.flags.win_update |= self.ack_update_window(seg, event.ack, cx);
         // SACK comes before the queue is cleaned: a DSACK may be about a record that this very ACK
@@ -341,6 +339,17 @@ impl Connection {
         } else {
             flags.data_acked
         }
+    }
+}
+
+/// Progress that was predicted counts apart, data or not; else a segment counts that takes no number, which those
+/// with a SYN or FIN do (`FLAG_SLOWPATH` of `tcp_ack`).
+#[inline]
+fn count_ack(seg: &Segment<'_>, path: Path, flags: AckFlags, cx: &mut Cx<'_>) {
+    if path == Path::Fast && flags.snd_una_advanced {
+        cx.mib.hp_acks += 1;
+    } else if seg.seq == seg.end_seq {
+        cx.mib.pure_acks += 1;
     }
 }
 

@@ -14,7 +14,11 @@ impl Connection {
     /// (`inet_shutdown`, `tcp_disconnect`).
     pub fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
         if self.state == State::SynSent {
-            return self.fail(SocketError::Reset, cx);
+            // Who gives up has not failed.
+            let attempt_fails = cx.mib.attempt_fails;
+            self.fail(SocketError::Reset, cx);
+            cx.mib.attempt_fails = attempt_fails;
+            return;
         }
         self.shut_write = true;
         if self.state != State::SynRecv {
@@ -95,7 +99,7 @@ impl Connection {
                 self.close_sending(cx);
                 if self.state == State::FinWait2 {
                     if self.start_fin_wait_timer(cx.now) {
-                        self.keep_window_for_time_wait(cx);
+                        self.keep_window_for_time_wait(self.fin_time(), cx);
                     } else {
                         cx.mib.abort_on_linger += 1;
                         self.send_reset_and_die(cx);
@@ -112,7 +116,7 @@ impl Connection {
             // What was not read is looked at first; and what waits in TIME-WAIT is another socket.
             return self.close(cx);
         }
-        if !self.orphan {
+        if !self.orphan && self.state != State::Close {
             cx.mib.abort_on_data += 1;
         }
         self.abort(cx);
@@ -174,6 +178,9 @@ impl Connection {
 
     /// The connection is over (`tcp_done`).
     pub(super) fn done(&mut self, cx: &mut Cx<'_>) {
+        // Whoever ended it (`tcp_set_state`).
+        cx.mib.estab_resets +=
+            u64::from(matches!(self.state, State::Established | State::CloseWait));
         self.state = State::Close;
         self.shut_read = true;
         self.shut_write = true;
@@ -200,6 +207,8 @@ impl Connection {
     /// The connection failed: the application will see `error` (`tcp_write_err`, `tcp_reset`).
     pub(super) fn fail(&mut self, error: SocketError, cx: &mut Cx<'_>) {
         self.error = Some(error);
+        // A handshake that ends so (`tcp_done`).
+        cx.mib.attempt_fails += u64::from(matches!(self.state, State::SynSent | State::SynRecv));
         // As the queue is thrown away (`tcp_write_queue_purge`).
         self.backoff = 0;
         self.fast_open_ends(cx);

@@ -150,7 +150,9 @@ impl IcmpError {
 impl Connection {
     /// The network complains about a segment of this connection.
     pub fn icmp_arrives(&mut self, error: IcmpError, cx: &mut Cx<'_>) {
-        if matches!(self.state, State::TimeWait | State::Close | State::Listen) {
+        if matches!(self.state, State::TimeWait | State::Close | State::Listen)
+            || self.waits_as_time_wait()
+        {
             return;
         }
         let fast_open = self.is_passive_fast_open();

@@ -167,7 +167,7 @@ impl Connection {
         // The ACK that completed the handshake has been digested.
         if is_only_data {
             self.snd.wl1 = seg.seq;
-        } else if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
+        } else if !completes_open && self.ack_in(seg, path, cx) == AckVerdict::Unacceptable {
             // Half the space away it is too old as well, and has been challenged for that.
             if seg.tcp.ack.after(self.snd.nxt) && !seg.tcp.ack.before(self.snd.una) {
                 self.send_challenge_ack(cx);
@@ -201,7 +201,7 @@ impl Connection {
     fn predicted_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.rcv_rtt_measure_ts(seg, cx.now);
         self.data_queue(seg, Path::Fast, cx);
-        self.ack_in(seg, cx);
+        self.ack_in(seg, Path::Fast, cx);
         if self.rare.is_some() {
             self.after_rare_ack(seg, cx);
         }
@@ -296,11 +296,6 @@ impl Connection {
             return false;
         }
         if !self.is_in_sequence(seg) {
-            cx.mib.beyond_window += u64::from(
-                self.config.profile.strict_receive_window
-                    && seg.end_seq.after(self.rcv.nxt + self.rcv.window())
-                    && !seg.end_seq.before(self.rcv.wup),
-            );
             if seg.has(TcpFlags::RST) {
                 if self.resets_after_fin(seg) {
                     self.reset_arrives(seg, cx);
@@ -309,7 +304,14 @@ impl Connection {
             }
             if seg.has(TcpFlags::SYN) {
                 self.syn_challenge(seg, cx);
-            } else if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped) {
+                return false;
+            }
+            cx.mib.beyond_window += u64::from(
+                self.config.profile.strict_receive_window
+                    && seg.end_seq.after(self.rcv.nxt + self.rcv.window())
+                    && !seg.end_seq.before(self.rcv.wup),
+            );
+            if !self.is_oow_limited_ack(seg, cx.now, &mut cx.mib.ack_skipped) {
                 self.send_dup_ack(seg, cx);
             }
             return false;
@@ -363,6 +365,8 @@ impl Connection {
     /// RFC 5961 section 4: a SYN in a synchronised state.
     fn syn_challenge(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         cx.mib.syn_challenge += 1;
+        // An error only to `tcp_rcv_established` (`syn_inerr`).
+        cx.mib.in_errs += u64::from(self.state == State::Established);
         // Perhaps our ACK of the SYN-ACK was lost: its contents are sent again.
         self.ecn.acc.reflect = Some(seg.ecn);
         self.send_challenge_ack(cx);
@@ -388,9 +392,8 @@ impl Connection {
             self.accurate_spurious_retransmission(seg.seq);
             if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
                 self.rehash_on_duplicate(seg, cx);
-                cx.mib.dsack_old_sent += 1;
                 let end = seg.end_seq.min(self.rcv.nxt);
-                self.set_dsack(seg.seq, end);
+                self.set_dsack(seg.seq, end, cx);
             }
         }
         self.send_ack(cx);
@@ -402,8 +405,6 @@ impl Connection {
             || self.rcv.highest_reported() == Some(seg.seq)
             || self.resets_after_fin(seg);
         if exact {
-            cx.mib.estab_resets +=
-                u64::from(matches!(self.state, State::Established | State::CloseWait));
             self.fail(self.error_of_reset(), cx);
         } else {
             self.send_challenge_ack(cx);
@@ -462,7 +463,7 @@ impl Connection {
             return false;
         }
         if !seg.fin() {
-            self.keep_window_for_time_wait(cx);
+            self.keep_window_for_time_wait(self.fin_time(), cx);
         }
         true
     }

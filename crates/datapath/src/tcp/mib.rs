@@ -211,8 +211,10 @@ counters! {
         abort_on_data = "TcpExtTCPAbortOnData";
         /// Connections closed with unread data.
         abort_on_close = "TcpExtTCPAbortOnClose";
-        /// Sockets that ended in TIME-WAIT.
+        /// Sockets that ended in TIME-WAIT, or in FIN-WAIT-2 without an owner.
         time_wait = "TcpExtTW";
+        /// Sockets that waited in FIN-WAIT-2 alone, and for a short time.
+        time_wait_killed = "TcpExtTWKilled";
         /// Connections that began over one in TIME-WAIT.
         time_wait_recycled = "TcpExtTWRecycled";
         /// ACKs skipped by the out-of-window rate limit.
@@ -256,7 +258,7 @@ counters! {
         /// SYNs that PAWS refused while connecting.
         paws_active = "TcpExtPAWSActive";
         /// Segments of a handshake whose echoed timestamp was none of ours.
-        tsecr_rejected = "TcpExtTSECRRejected";
+        tsecr_rejected = "TcpExtTSEcrRejected";
         /// ICMP errors about segments that are not in flight.
         out_of_window_icmps = "TcpExtOutOfWindowIcmps";
         /// Signed segments expected, unsigned ones came.

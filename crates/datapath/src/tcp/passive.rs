@@ -75,7 +75,7 @@ impl Connection {
             return RequestCheck::Drop;
         }
         if resets && seg.seq != self.rcv.nxt {
-            if !self.oow_rate_limited(cx.now, &mut cx.mib.ack_skipped_syn_recv) {
+            if !self.oow_rate_limited(cx.now, &mut cx.mib.ack_skipped_challenge) {
                 cx.mib.challenge_ack += 1;
                 self.send_request_ack(seg, cx);
             }
@@ -160,6 +160,7 @@ impl Connection {
         }
         if fast_open {
             cx.mib.retrans_segs += 1;
+            cx.mib.syn_retrans += 1;
             self.totals.total_retrans += 1;
             self.send_syn_ack(cx);
         } else {

@@ -32,8 +32,9 @@ impl Connection {
             return;
         }
         // A duplicate that no ACK has told of is history, once a segment gets a second look.
-        if path == Path::Slow {
-            self.rcv.dsack = None;
+        match path {
+            Path::Fast => cx.mib.hp_hits += 1,
+            Path::Slow => self.rcv.dsack = None,
         }
         if seg.seq == self.rcv.nxt {
             if self.rcv.window() == 0 && seg.len > 0 {
@@ -44,16 +45,15 @@ impl Connection {
             self.queue_in_order(seg, path, cx);
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
-            cx.mib.dsack_old_sent += 1;
+            cx.mib.delayed_ack_lost += 1;
             self.accurate_spurious_retransmission(seg.seq);
             self.rehash_on_duplicate(seg, cx);
-            self.set_dsack(seg.seq, seg.end_seq);
+            self.set_dsack(seg.seq, seg.end_seq, cx);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
             self.out_of_window();
         } else if seg.seq.before(self.rcv.nxt) {
-            cx.mib.dsack_old_sent += 1;
-            self.set_dsack(seg.seq, self.rcv.nxt);
+            self.set_dsack(seg.seq, self.rcv.nxt, cx);
             if self.rcv.window() == 0 {
                 self.out_of_window();
             } else {
@@ -70,8 +70,14 @@ impl Connection {
         self.ack.scheduled = true;
     }
 
-    pub(super) fn set_dsack(&mut self, start: Seq, end: Seq) {
+    /// What came twice is told with the next ACK, if blocks are, and only then counted (`tcp_dsack_set`).
+    pub(super) fn set_dsack(&mut self, start: Seq, end: Seq, cx: &mut Cx<'_>) {
         if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
+            if start.before(self.rcv.nxt) {
+                cx.mib.dsack_old_sent += 1;
+            } else {
+                cx.mib.dsack_ofo_sent += 1;
+            }
             self.rcv.latest_duplicate = start;
             self.rcv.dsack = Some(SackBlock { start, end });
         }
@@ -79,9 +85,9 @@ impl Connection {
 
     /// More that came twice: one range can be told, so what does not touch it is left out
     /// (`tcp_dsack_extend`).
-    fn extend_dsack(&mut self, start: Seq, end: Seq) {
+    fn extend_dsack(&mut self, start: Seq, end: Seq, cx: &mut Cx<'_>) {
         match &mut self.rcv.dsack {
-            None => self.set_dsack(start, end),
+            None => self.set_dsack(start, end, cx),
             Some(block) => _ = super::sack_blocks::extend(block, start, end),
         }
     }
@@ -160,7 +166,7 @@ impl Connection {
             self.rcv.out_of_order.pop();
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(record.truesize);
             if record.seq.before(filled_to) {
-                self.extend_dsack(record.seq, record.end_seq.min(filled_to));
+                self.extend_dsack(record.seq, record.end_seq.min(filled_to), cx);
             }
             if !record.end_seq.after(self.rcv.nxt) {
                 continue;
@@ -193,8 +199,7 @@ impl Connection {
         self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
-            cx.mib.dsack_ofo_sent += 1;
-            self.set_dsack(duplicate.start, duplicate.end);
+            self.set_dsack(duplicate.start, duplicate.end, cx);
         }
         // A record of its own is charged after the window has grown, pages that join before.
         let joined = done.placed == Placement::Coalesced;

@@ -2,7 +2,7 @@
 
 use super::input::Segment;
 use super::state::State;
-use super::timer::Timer;
+use super::timer::{HZ, Timer};
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
@@ -24,8 +24,7 @@ pub struct Inherited {
 impl Connection {
     /// Both ends are closed: wait for stragglers (`tcp_time_wait`).
     pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
-        cx.mib.time_wait += 1;
-        self.keep_window_for_time_wait(cx);
+        self.keep_window_for_time_wait(TIME_WAIT_TICKS, cx);
         self.state = State::TimeWait;
         for timer in [Timer::Transmit, Timer::DelayedAck, Timer::CompressedAck, Timer::Pacing] {
             self.timers.stop(timer);
@@ -94,9 +93,14 @@ impl Connection {
     }
 
     /// The connection is small from here on: what it offers as window is what it could take last
-    /// (`tw_rcv_wnd`).
-    pub(super) fn keep_window_for_time_wait(&mut self, cx: &mut Cx<'_>) {
+    /// (`tw_rcv_wnd`). `ticks`: how long that lasts, a short time being counted apart (`inet_twsk_schedule`).
+    pub(super) fn keep_window_for_time_wait(&mut self, ticks: u64, cx: &mut Cx<'_>) {
         if !self.waits_as_time_wait() {
+            if ticks > SHORT_TICKS {
+                cx.mib.time_wait += 1;
+            } else {
+                cx.mib.time_wait_killed += 1;
+            }
             self.update_metrics(cx);
             // It has not answered an invalid segment yet (`tw_last_oow_ack_time`).
             self.last_oow_ack = None;
@@ -137,7 +141,6 @@ impl Connection {
             return;
         }
         if !seg.fin() || seg.end_seq != self.rcv.nxt + 1 {
-            cx.mib.abort_on_data += 1;
             self.reset_stray_for(seg, cx);
             return self.done(cx);
         }
@@ -184,6 +187,12 @@ impl Connection {
 /// How far beyond the last byte sent a reopened connection begins: the largest window without
 /// scale, and two.
 const BEYOND_OLD_WINDOW: u32 = 65_535 + 2;
+
+/// 2 MSL (`TCP_TIMEWAIT_LEN`), ticks.
+pub(in crate::tcp) const TIME_WAIT_TICKS: u64 = 60 * HZ as u64;
+
+/// What does not last longer is counted as killed, ticks.
+const SHORT_TICKS: u64 = 4 * HZ as u64;
 
 /// Nothing comes late over loopback, so `tcp_tw_reuse` is safe there.
 fn is_loopback(ip: IpAddr) -> bool {

@@ -53,7 +53,6 @@ impl Host {
         iss: Option<Seq>,
         syn: &Packet,
     ) {
-        self.tcp_stack().mib.in_segs += 1;
         let Some(state) = self.tcp_listener_mut(listener) else { return };
         let sysctl = &state.config.sysctl;
         let cookies = sysctl.tcp_syncookies;
@@ -216,6 +215,8 @@ impl Host {
         }
         self.with_connection(now, id, |tcp, cx| {
             cx.gate.cookie = true;
+            // It has been counted as it came to the listener.
+            cx.mib.in_segs -= u64::from(packet.segments());
             tcp.segment_arrives(packet, cx);
         });
         // Nobody would send the SYN-ACK again: what is not taken now is forgotten.

@@ -58,12 +58,12 @@ impl Host {
     fn segment_for_listener(&mut self, now: Instant, ends: Ends, iss: Option<Seq>, packet: Packet) {
         let listener = self.listener_for(ends.local);
         let flags = packet.tcp().map_or(TcpFlags::RST, |tcp| tcp.flags);
+        self.tcp_stack().mib.in_segs += u64::from(packet.segments());
         if let Some(listener) = listener
             && self.segment_at_listener(now, listener, ends, iss, &packet)
         {
             return;
         }
-        self.tcp_stack().mib.in_segs += u64::from(packet.segments());
         if !flags.contains(TcpFlags::RST) {
             let reflects = listener.and_then(|id| self.listener_at(id));
             let reflects = reflects.is_some_and(|state| state.config().socket.reflects_flow_label);
@@ -100,7 +100,9 @@ impl Host {
             urgent: 0,
             options: TcpOptions::default(),
         };
-        self.tcp_stack().mib.out_rsts += 1;
+        let mib = &mut self.tcp_stack().mib;
+        mib.out_segs += 1;
+        mib.out_rsts += 1;
         let reset = Packet {
             link: LinkHeader::None,
             network,

@@ -32,6 +32,7 @@ impl Connection {
             || config.socket.fastopen_no_cookie
         {
             cx.mib.fast_open_passive += 1;
+            cx.mib.passive_opens += 1;
             return (true, None);
         }
         let Some(offered) = option else { return (false, None) };
@@ -44,6 +45,7 @@ impl Connection {
             return (false, Some(fresh));
         };
         cx.mib.fast_open_passive += 1;
+        cx.mib.passive_opens += 1;
         cx.mib.fast_open_passive_alt_key += u64::from(by_old_key);
         (true, by_old_key.then_some(fresh))
     }
@@ -60,6 +62,8 @@ impl Connection {
     /// The SYN-ACK of a passive Fast Open was not answered (`tcp_fastopen_synack_timer`).
     pub(in crate::tcp) fn fast_open_syn_ack_timeout(&mut self, cx: &mut Cx<'_>) {
         let Some(request) = self.rare().fast_open.request else { return };
+        // `tcp_syn_ack_timeout`.
+        cx.mib.timeouts += 1;
         let own = self.config.socket.syn_retries.map(|retries| retries.get().into());
         // One more than without Fast Open.
         let limit = own.unwrap_or(self.config.sysctl.tcp_synack_retries + 1);
@@ -72,6 +76,7 @@ impl Connection {
             self.enter_loss(cx);
         }
         cx.mib.retrans_segs += 1;
+        cx.mib.syn_retrans += 1;
         self.totals.total_retrans += 1;
         self.send_syn_ack(cx);
         self.note_timeout(cx.now);

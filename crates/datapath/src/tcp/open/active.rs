@@ -6,6 +6,7 @@ use crate::packet::{Tcp, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
 use crate::tcp::options::TIMESTAMPS_LEN;
+use crate::tcp::predict::Path;
 use crate::tcp::state::State;
 use crate::tcp::timer::{Pending, TIMEOUT_MIN};
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
@@ -76,7 +77,6 @@ impl Connection {
         }
         if tcp.flags.contains(TcpFlags::RST) {
             if acks {
-                cx.mib.attempt_fails += 1;
                 self.fail(SocketError::Refused, cx);
             }
             return;
@@ -111,7 +111,7 @@ impl Connection {
         self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
         self.snd.mss = self.mss_of_answer();
-        self.ack_in(seg, cx);
+        self.ack_in(seg, Path::Slow, cx);
         if self.rare.is_some() {
             self.zerocopy_acked(cx);
         }
@@ -194,7 +194,10 @@ impl Connection {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;
             // It is a SYN-ACK for the first time, not a SYN once more (`tcp_send_synack`).
+            let out_segs = cx.mib.out_segs;
             self.transmit_skb(head, cx);
+            // Its number has been sent already, so that it does not count (`__tcp_transmit_skb`).
+            cx.mib.out_segs = out_segs;
         }
     }
 

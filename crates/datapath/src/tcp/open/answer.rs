@@ -9,6 +9,7 @@ use crate::tcp::fastopen::{Admission, Request};
 use crate::tcp::input::Segment;
 use crate::tcp::nagle::Nonagle;
 use crate::tcp::options::TIMESTAMPS_LEN;
+use crate::tcp::predict::Path;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, TcpConfig};
@@ -314,8 +315,13 @@ impl Connection {
         // count as a byte of a passive open, for the kernel's connection begins behind it.
         let counted = self.totals.bytes_acked;
         let app_limited = self.window.app_limited;
-        self.ack_in(seg, cx);
+        let delivered = cx.mib.delivered;
+        self.ack_in(seg, Path::Slow, cx);
         self.snd.wl1 = seg.seq;
+        if !crossing && cx.mib.delivered > delivered {
+            // The SYN-ACK counts for the connection, not for the host (`tcp_rcv_state_process`).
+            cx.mib.delivered -= 1;
+        }
         if !fast_open && cx.gate.request {
             self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
         }

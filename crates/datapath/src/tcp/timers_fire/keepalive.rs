@@ -3,12 +3,10 @@
 
 use crate::tcp::config::{Linger2, Sysctl};
 use crate::tcp::state::State;
+use crate::tcp::time_wait::TIME_WAIT_TICKS;
 use crate::tcp::timer::{HZ, Timer};
 use crate::tcp::{Connection, Cx};
 use crate::units::Instant;
-
-/// `TCP_TIMEWAIT_LEN`, s.
-const TIME_WAIT_SECS: u32 = 60;
 
 impl Connection {
     /// `SO_KEEPALIVE` starts with the connection.
@@ -78,7 +76,7 @@ impl Connection {
     }
 
     /// How long an orphan waits for the peer's FIN, ticks (`tcp_fin_time`).
-    fn fin_time(&self) -> u64 {
+    pub(in crate::tcp) fn fin_time(&self) -> u64 {
         let seconds = match self.config.socket.linger2 {
             Linger2::Sysctl => Sysctl::seconds(self.config.sysctl.tcp_fin_timeout),
             Linger2::Seconds(own) => own.get(),
@@ -100,7 +98,7 @@ impl Connection {
 
     /// 2 MSL.
     pub(in crate::tcp) fn start_time_wait_timer(&mut self, now: Instant) {
-        self.set_keepalive(u64::from(TIME_WAIT_SECS) * u64::from(HZ), now);
+        self.set_keepalive(TIME_WAIT_TICKS, now);
     }
 
     /// Keepalive, FIN-WAIT-2 or TIME-WAIT (`tcp_keepalive_timer`).
