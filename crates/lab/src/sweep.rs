@@ -148,9 +148,7 @@ pub(crate) fn read_exclusions(
 }
 
 fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
-    if let Some((_, instead)) = NO_AXES.iter().find(|(name, _)| *name == key.name) {
-        let message = format!("\"{}\" is the same for all points", key.name);
-        faults.add(&key.at, message, Some((*instead).into()));
+    if !is_setting(key, "points", faults) {
         return None;
     }
     let steps: Vec<(String, Vec<Value>)> = match &node.kind {
@@ -178,8 +176,26 @@ fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
     Some(Axis { name: key.name.clone(), steps })
 }
 
-/// What cannot be swept, and what to say instead.
-const NO_AXES: [(&str, &str); 2] = [
+/// Whether points, or repetitions, may differ by a setting; if not, it is reported. They are what `[sweep]` and
+/// `[draw]` make, so neither can be among the values.
+fn is_setting(key: &Key, made: &str, faults: &Faults<'_>) -> bool {
+    let path = key.name.as_str();
+    let same = SAME_FOR_ALL.iter().find(|(name, _)| *name == path);
+    if let Some((_, instead)) = same {
+        let message = format!("\"{path}\" is the same for all {made}");
+        faults.add(&key.at, message, Some((*instead).into()));
+    }
+    let first = path.split('.').next().unwrap_or("");
+    let makes_them = ["sweep", "draw"].contains(&first);
+    if makes_them {
+        let help = format!("put what differs into [{first}] itself");
+        faults.add(&key.at, format!("[{first}] is the same for all {made}"), Some(help));
+    }
+    same.is_none() && !makes_them
+}
+
+/// What can be neither swept nor drawn, and what to say instead.
+const SAME_FOR_ALL: [(&str, &str); 2] = [
     ("seed", "repetitions = 3 runs each point with three seeds"),
     ("repetitions", "one number for all, e.g. repetitions = 10"),
 ];
@@ -189,7 +205,11 @@ fn case(settings: &Node, faults: &Faults<'_>) -> Vec<Value> {
         faults.add(&settings.at, "a case is a table of settings", None);
         return Vec::new();
     };
-    entries.iter().map(|(key, node)| Value { path: key.name.clone(), node: node.clone() }).collect()
+    entries
+        .iter()
+        .filter(|(key, _)| is_setting(key, "points", faults))
+        .map(|(key, node)| Value { path: key.name.clone(), node: node.clone() })
+        .collect()
 }
 
 /// Says that the product of the axes is too large, before it is made.

@@ -66,6 +66,10 @@ impl Document {
                     .iter()
                     .any(|(key, _)| fault.message.ends_with(&format!("\"{}\"", key.name)))
             };
+            if !faults.iter().all(named) {
+                // The others wait for parameters that could not be expanded.
+                faults.retain(|fault| !named(fault));
+            }
             for fault in faults.iter_mut().filter(|fault| named(fault)) {
                 fault.message = "parameters refer to each other in a cycle".into();
                 fault.help = None;

@@ -1,8 +1,10 @@
 //! From the tree to a [`Plan`]: names, quantities and references.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::{mem, slice};
 
 use datapath::units::Duration;
+use sim::topology::{WireId, default_addresses};
 
 use super::app::{App, FlowPlan};
 use super::diagnostic::Diagnostics;
@@ -91,14 +93,15 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     top.finish();
 
     let places = SourcePositions { nodes: node_places, links: link_places, flows: flow_places };
-    check_links(&links, &places, faults);
+    check_links(&nodes, &links, &places, faults);
     let written = routes::read(routes, &named, &links, faults);
     limit_checks::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
     let ways = match &fabric {
         None => routes::ShortestPaths::resolve(&nodes, &links, &written),
         Some(_) => routes::ShortestPaths::shortest(&nodes, &links, &written, &[]),
     };
-    let net = workload::Net { nodes: &named, links: &links, ways: &ways };
+    let families = families(named.plans.len(), &links);
+    let net = workload::Net { nodes: &named, links: &links, ways: &ways, families: &families };
     let workloads = workload::read(workload_entries, &net, &flows, duration, faults);
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check((&nodes, &lines), &ip::Lines::of("", root), &links, faults);
@@ -291,11 +294,55 @@ fn check_no_costs(entries: &[(Key, Node)], faults: &Faults<'_>) {
     }
 }
 
-fn check_links(links: &[LinkPlan], places: &SourcePositions<'_>, faults: &Faults<'_>) {
+fn check_links(
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    places: &SourcePositions<'_>,
+    faults: &Faults<'_>,
+) {
     let mut known = BTreeSet::new();
     for (link, at) in links.iter().zip(&places.links) {
         if link.addresses.is_some_and(|addresses| !known.insert(addresses)) {
             faults.add(at, "another link has the same addresses", None);
+            return;
+        }
+    }
+    check_first_addresses(nodes, links, places, faults);
+}
+
+/// Routes lead to a node by the address of its first link, so no other node may have that, neither as written nor
+/// as links get them by themselves.
+fn check_first_addresses(
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    places: &SourcePositions<'_>,
+    faults: &Faults<'_>,
+) {
+    let ends = || {
+        links.iter().enumerate().flat_map(|(index, link)| {
+            let usual = || default_addresses(WireId(index as u32));
+            let addresses = link.addresses.unwrap_or_else(usual);
+            [0, 1].map(|end| (index, link.ends[end], addresses[end].0))
+        })
+    };
+    let mut has_first = vec![false; nodes.len()];
+    let mut owners = BTreeMap::new();
+    for (link, node, address) in ends() {
+        if has_first.get_mut(node).is_some_and(|known| !mem::replace(known, true)) {
+            owners.entry(address).or_insert((link, node));
+        }
+    }
+    for (link, node, address) in ends() {
+        let Some(&(first, owner)) = owners.get(&address) else { continue };
+        if owner == node {
+            continue;
+        }
+        let written = if links[link].addresses.is_some() { link } else { first };
+        let names = [owner, node].map(|node| nodes.get(node).map(|node| &node.name));
+        if let (Some(at), [Some(one), Some(other)]) = (places.links.get(written), names) {
+            let message = format!("\"{one}\" and \"{other}\" would both have {address}");
+            let help = "links without \"addresses\" get theirs from 10.0.0.0 on";
+            faults.add(at, message, Some(help.into()));
         }
     }
 }
@@ -306,7 +353,9 @@ fn families(nodes: usize, links: &[LinkPlan]) -> Vec<Option<bool>> {
     for link in links {
         for (end, &node) in link.ends.iter().enumerate() {
             let is_ipv4 = link.addresses.is_none_or(|addresses| addresses[end].0.is_ipv4());
-            families[node].get_or_insert(is_ipv4);
+            if let Some(family) = families.get_mut(node) {
+                family.get_or_insert(is_ipv4);
+            }
         }
     }
     families
@@ -368,37 +417,61 @@ fn check_flows(
     let mut complained: BTreeSet<(usize, usize)> = BTreeSet::new();
     let families = families(nodes.len(), links);
     for (flow, at) in flows.iter().zip(&places.flows) {
-        for end in [flow.from, flow.to] {
-            if nodes[end].role == Role::Router {
-                let name = &nodes[end].name;
-                faults.add(at, format!("\"{name}\" is a router and runs no applications"), None);
-            }
-        }
-        if flow.from == flow.to {
+        let servers = match &flow.app {
+            App::Query { servers, .. } => servers.as_slice(),
+            _ => slice::from_ref(&flow.to),
+        };
+        check_hosts(flow, servers, nodes, at, faults);
+        if servers.contains(&flow.from) {
             let help = "for flows between all hosts use a [workload]".to_owned();
             faults.add(at, "a flow needs two different hosts", Some(help));
             continue;
         }
         check_families(flow, nodes, &families, at, faults);
         check_program(flow, nodes, at, faults);
-        let both = [(flow.from, flow.to), (flow.to, flow.from)];
-        if flow.app.is_tcp() && both.iter().all(|&(a, b)| walk::is_instant(a, b, links, ways)) {
-            let (from, to) = (&nodes[flow.from].name, &nodes[flow.to].name);
-            let message = format!(
-                "the path from \"{from}\" to \"{to}\" and back takes no time, so simulated time \
-                 would stand still"
-            );
-            let help = "give a link between them a \"rate\" or a \"delay\"";
-            faults.add(at, message, Some(help.into()));
-        }
-        for (from, to) in both {
-            let problem = walk::walk(from, to, nodes, links, ways);
-            if let Err(problem) = problem
-                && complained.insert((from, to))
-            {
-                let place = problem.node.and_then(|node| places.nodes.get(node).copied());
-                faults.add(place.unwrap_or(at), problem.message, problem.help);
+        for &server in servers {
+            let both = [(flow.from, server), (server, flow.from)];
+            if flow.app.is_tcp() && both.iter().all(|&(a, b)| walk::is_instant(a, b, links, ways)) {
+                let (from, to) = (&nodes[flow.from].name, &nodes[server].name);
+                let message = format!(
+                    "the path from \"{from}\" to \"{to}\" and back takes no time, so simulated \
+                     time would stand still"
+                );
+                let help = "give a link between them a \"rate\" or a \"delay\"";
+                faults.add(at, message, Some(help.into()));
             }
+            for (from, to) in both {
+                let problem = walk::walk(from, to, nodes, links, ways);
+                if let Err(problem) = problem
+                    && complained.insert((from, to))
+                {
+                    let place = problem.node.and_then(|node| places.nodes.get(node).copied());
+                    faults.add(place.unwrap_or(at), problem.message, problem.help);
+                }
+            }
+        }
+    }
+}
+
+/// Who takes part in a flow is a host; and who answers does so once, because two programs cannot have one port.
+fn check_hosts(
+    flow: &FlowPlan,
+    servers: &[usize],
+    nodes: &[NodePlan],
+    at: &Origin,
+    faults: &Faults<'_>,
+) {
+    let mut answering = BTreeSet::new();
+    for &end in [flow.from].iter().chain(servers).chain(&flow.also) {
+        let name = &nodes[end].name;
+        if nodes[end].role == Role::Router {
+            faults.add(at, format!("\"{name}\" is a router and runs no applications"), None);
+        }
+    }
+    for &end in servers.iter().chain(&flow.also) {
+        if !answering.insert(end) {
+            let name = &nodes[end].name;
+            faults.add(at, format!("\"{name}\" is named twice: it answers once"), None);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use datapath::rng::Rng;
 
-use super::Value;
+use super::{Value, is_setting};
 use crate::plan::doc::{Document, Key, Kind, Node, Origin};
 use crate::plan::read::Faults;
 use crate::plan::{Diagnostics, quantity};
@@ -71,6 +71,9 @@ pub(crate) fn read_draws(document: &Document) -> Result<Vec<Draw>, Diagnostics> 
 }
 
 fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Draw> {
+    if !is_setting(key, "repetitions", faults) {
+        return None;
+    }
     let range = match range(node) {
         Ok(range) => range,
         Err((at, message)) => {

@@ -102,6 +102,22 @@ fn impossible_values_are_found_before_a_run() {
         (app("app = \"query\"\nresponse = 9\nrequest = 0"), (36, 11), "\"request\" must not"),
         (app("app = \"bulk\"\ncount = 35001"), (33, 8), "at most 35000 flows"),
         (app("app = \"bulk\"\nstart = \"2s\"\nstop = \"1s\""), (36, 8), "before it starts"),
+        (
+            GOOD.replace(
+                "[links.wire]",
+                "addresses = [\"10.0.0.5/30\", \"10.0.0.6/30\"]\n[links.wire]",
+            ),
+            (19, 8),
+            "\"a\" and \"r\" would both have 10.0.0.5",
+        ),
+        (
+            GOOD.replace(
+                "[links.wire]",
+                "[links.wire]\naddresses = [\"10.0.0.2/30\", \"10.0.0.1/30\"]",
+            ),
+            (22, 8),
+            "\"a\" and \"b\" would both have 10.0.0.1",
+        ),
         (also("[nodes.island]\n"), (51, 8), "no link leads to \"island\""),
         (
             GOOD.replace("[nodes.a]", "[nodes.a-1]\n[nodes.a]\ncount = 2"),
@@ -257,6 +273,19 @@ fn experiments_that_are_too_large_are_refused_with_a_remedy() {
             "the substituted parameters take more than 32 MB",
         ),
         (
+            star(
+                few,
+                up,
+                flow,
+                &format!(
+                    "[parameters]\nc = \"${{b}}\"\nb = \"{}\"\na = \"{}\"",
+                    "${a}".repeat(64),
+                    "x".repeat(1 << 20)
+                ),
+            ),
+            "the substituted parameters take more than 32 MB",
+        ),
+        (
             star(&format!("{} = {{}}", "n".repeat(61)), up, flow, ""),
             "the name of a node may have at most 60 characters",
         ),
@@ -265,6 +294,7 @@ fn experiments_that_are_too_large_are_refused_with_a_remedy() {
         let faults = Experiment::parse("x.toml", &text, &[]).unwrap_err().to_string();
         assert!(faults.contains(message), "{message}\nis not in\n{faults}");
         assert!(faults.len() < 2_000, "{} bytes: {faults}", faults.len());
+        assert!(!faults.contains("cycle"), "what follows from it is not told: {faults}");
     }
 }
 
@@ -288,6 +318,16 @@ fn what_would_have_no_effect_or_two_meanings_is_refused() {
         ),
         (flow("f", "bulk") + "[sweep]\nseed = [1, 2]", ":13:1: \"seed\" is the same"),
         (flow("f", "bulk") + "[sweep]\nrepetitions = [1, 2]", ":13:1: \"repetitions\" is the same"),
+        (flow("f", "bulk") + "[sweep.a]\nx = { seed = 3 }", ":13:7: \"seed\" is the same"),
+        (flow("f", "bulk") + "[sweep]\n\"draw.x\" = [1, 2]", ":13:1: [draw] is the same"),
+        (
+            flow("f", "bulk") + "[draw]\nseed = { uniform = [1, 5] }",
+            ":13:1: \"seed\" is the same for all repetitions",
+        ),
+        (
+            flow("f", "bulk") + "[draw]\n\"sweep.x\" = { choice = [1, 5] }",
+            ":13:1: [sweep] is the same for all repetitions",
+        ),
     ];
     for (text, message) in table {
         let text = format!("{head}{wire}{text}");

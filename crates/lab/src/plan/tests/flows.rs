@@ -112,6 +112,45 @@ fn a_flow_stays_within_one_family_of_addresses() {
     assert!(Experiment::parse("x.toml", &text("address = \"10.9.0.1\""), &[]).is_ok());
 }
 
+/// Two programs of one host cannot have one port, and routers have no programs: this holds for those
+/// named in `also` and for all servers of a query, too.
+#[test]
+fn every_host_that_answers_is_checked() {
+    let text = |keys: &str| {
+        format!(
+            "schema = 1\nname = \"answers\"\n[nodes]\na = {{}}\nb = {{}}\nc = {{}}\nd = {{}}\n\
+             r = {{ role = \"router\" }}\n[links]\nl = {{ ends = [\"a\", \"r\"], delay = \"1ms\" }}\n\
+             m = {{ ends = [\"r\", \"b\"], delay = \"1ms\" }}\nn = {{ ends = [\"r\", \"c\"] }}\n\
+             o = {{ ends = [\"c\", \"d\"] }}\n[flows]\nf = {{ from = \"a\", {keys} }}\n"
+        )
+    };
+    let cbr = "app = \"cbr\", rate = \"1mbit\", to = \"b\", also";
+    let query = "app = \"query\", response = 1000, to";
+    for (keys, hosts, message) in [
+        (cbr, "[\"b\"]", Some("\"b\" is named twice: it answers once")),
+        (cbr, "[\"c\", \"c\"]", Some("\"c\" is named twice: it answers once")),
+        (cbr, "[\"r\"]", Some("\"r\" is a router and runs no applications")),
+        (cbr, "[\"c\"]", None),
+        (query, "[\"b\", \"b\"]", Some("\"b\" is named twice: it answers once")),
+        (query, "[\"b\", \"r\"]", Some("\"r\" is a router and runs no applications")),
+        (query, "[\"b\", \"a\"]", Some("a flow needs two different hosts")),
+        (query, "[\"b\", \"d\"]", Some("no path from \"a\" to \"d\"")),
+        (query, "[\"b\", \"c\"]", None),
+    ] {
+        let parsed = Experiment::parse("x.toml", &text(&format!("{keys} = {hosts}")), &[]);
+        match (parsed, message) {
+            (Ok(_), None) => (),
+            (Err(faults), Some(message)) => {
+                let place = format!("x.toml:15:1: {message}");
+                let faults = faults.to_string();
+                assert!(faults.contains(&place) || faults.contains("no path"), "{hosts}: {faults}");
+                assert!(faults.contains(message), "{hosts}: {faults}");
+            }
+            (parsed, _) => panic!("{hosts}: {:?}", parsed.map(|_| "valid")),
+        }
+    }
+}
+
 /// Questions and answers over wires that take no time would go on for ever within one moment.
 #[test]
 fn a_path_without_any_delay_is_refused() {

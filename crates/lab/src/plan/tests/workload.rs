@@ -46,6 +46,25 @@ fn files_may_begin_with_a_byte_order_mark() {
     std::fs::remove_dir_all(&folder).expect("it was there");
 }
 
+/// Connections of a workload have both ends in one family of addresses.
+#[test]
+fn hosts_of_a_workload_are_of_one_family() {
+    let read = |hosts: &str| {
+        let text = format!(
+            "schema = 1\nname = \"w\"\nnodes = {{ a = {{}}, b = {{}}, c = {{}}, r = {{ role = \"router\" }} }}\n\
+             [links]\nk = {{ ends = [\"a\", \"r\"], rate = \"1gbit\" }}\n\
+             l = {{ ends = [\"b\", \"r\"], rate = \"1gbit\" }}\n\
+             m = {{ ends = [\"c\", \"r\"], rate = \"1gbit\", addresses = [\"fd00::1/64\", \"fd00::2/64\"] }}\n\
+             [workload.w]\nhosts = {hosts}\nsize = \"fixed 10kb\"\narrivals = \"closed\"\n"
+        );
+        Experiment::parse("w.toml", &text, &[]).map(|experiment| experiment.base.workloads.len())
+    };
+    let faults = read("[\"a\", \"b\", \"c\"]").unwrap_err().to_string();
+    let message = "w.toml:9:9: the first address of \"a\" is IPv4, but that of \"c\" is IPv6";
+    assert!(faults.contains(message), "{faults}");
+    assert_eq!(read("[\"a\", \"b\"]").unwrap_or_else(|faults| panic!("{faults}")), 1);
+}
+
 #[test]
 fn a_closed_incast_is_read() {
     let words = "size = \"fixed 1mb\"\nmatrix = \"incast 2\"\narrivals = \"closed\"\nrequests = 9\n\

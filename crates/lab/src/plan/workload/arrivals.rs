@@ -20,6 +20,8 @@ pub struct Net<'a> {
     pub links: &'a [LinkPlan],
     /// The ways through it.
     pub ways: &'a ShortestPaths,
+    /// Of each node, whether its first address is of IPv4; `None` of one without links.
+    pub families: &'a [Option<bool>],
 }
 
 /// The hosts of a workload, the rack of each, and which of them are clients.

@@ -92,7 +92,9 @@ fn read_one(
         let arrivals = arrivals::read(&mut table, &who, &sizes, &matrix, net)?;
         (sizes, matrix, clients, arrivals)
     };
+    let hosts_at = table.origin_of("hosts");
     table.finish();
+    check_families(&hosts, net, hosts_at, faults)?;
     check_paths(&hosts, net, &node.at, faults)?;
     let plan = WorkloadPlan {
         name: key.name.clone(),
@@ -297,6 +299,22 @@ fn read_trace(
         hosts.iter().enumerate().map(|(place, host)| (nodes[*host].name.as_str(), place)).collect();
     let read = files::trace(&table.path_beside(file), &names, span);
     read.map_err(|why| table.faults.add(at, why, None)).ok()
+}
+
+/// All hosts have their first address over IPv4, or all over IPv6.
+fn check_families(hosts: &[usize], net: &Net<'_>, at: &Origin, faults: &Faults<'_>) -> Option<()> {
+    let family = |host: usize| net.families.get(host).copied().flatten();
+    let differs = |host: &usize| family(*host).is_some_and(|one| family(hosts[0]) == Some(!one));
+    let Some(&other) = hosts.iter().find(|host| differs(host)) else { return Some(()) };
+    let [one, other] = [hosts[0], other].map(|host| {
+        let version = if family(host) == Some(true) { "IPv4" } else { "IPv6" };
+        format!("\"{}\" is {version}", net.nodes.plans[host].name)
+    });
+    let message = format!("the first address of {one}, but that of {other}");
+    let help =
+        "give their first links \"addresses\" of one family, or the workload other \"hosts\"";
+    faults.add(at, message, Some(help.into()));
+    None
 }
 
 /// From the first host to each other one and back.
