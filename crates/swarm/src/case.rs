@@ -11,6 +11,9 @@ pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
     /// Which kind it is.
     const KIND: Kind;
 
+    /// The greatest numbers of a case file, by key, where some are too large to be carried out.
+    const LIMITS: &'static [(&'static str, u64)];
+
     /// The case that a seed stands for.
     fn draw(seed: u64) -> Self;
 

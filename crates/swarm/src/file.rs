@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use toml::de::DeTable;
 
 use crate::case::{Case, Outcome, Violation};
 use crate::kind::Kind;
-use crate::{judge, shrink, with_case};
+use crate::{judge, limits, shrink, with_case};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +39,14 @@ pub fn kind_of(text: &str) -> Result<Kind, String> {
 /// Reads a case of a kind that is known; an error begins with `LINE:COLUMN: ` where a place is known.
 pub fn read<C: Case>(text: &str) -> Result<C, String> {
     let page: Page<C> = toml::from_str(text).map_err(|error| fault(text, &error))?;
-    Ok(page.case)
+    let document = DeTable::parse(text).map_err(|error| fault(text, &error))?;
+    match limits::first_beyond(document.get_ref(), C::LIMITS) {
+        Some((at, what)) => {
+            let (line, column) = position(text, at);
+            Err(format!("{line}:{column}: {what}"))
+        }
+        None => Ok(page.case),
+    }
 }
 
 fn fault(text: &str, error: &toml::de::Error) -> String {
@@ -103,6 +111,35 @@ mod tests {
             let fault = judge(text).unwrap_err();
             assert!(fault.starts_with(told), "{fault}");
         }
+    }
+
+    /// Times and sizes that nothing could be added to, in files that somebody has edited.
+    #[test]
+    fn numbers_that_no_seed_draws_are_told_with_their_place() {
+        const HUGE: &str = "9000000000000000000";
+        for (kind, from, key) in [
+            (Kind::World, "heal_us = ", "heal_us"),
+            (Kind::World, "delay_us = ", "delay_us"),
+            (Kind::Qdisc, "Wait = ", "Wait"),
+            (Kind::Calls, "Wait = ", "Wait"),
+            (Kind::Router, "after_us = ", "after_us"),
+            (Kind::Wire, "Wait = ", "Wait"),
+        ] {
+            let drawn = |seed| with_case!(kind, text_of_seed(seed));
+            let text =
+                (0..1_000).map(drawn).find(|text| text.contains(from)).expect("some have it");
+            let at = text.find(from).expect("it was just found") + from.len();
+            let rest = text[at..].find(|c: char| !c.is_ascii_digit()).expect("a number ends");
+            let text = format!("{}{HUGE}{}", &text[..at], &text[at + rest..]);
+            let (line, column) = position(&text, at);
+            let told = format!("{line}:{column}: no seed draws such a case: {key} is at most ");
+            let fault = judge(&text).unwrap_err();
+            assert!(fault.starts_with(&told), "{kind}: {fault}");
+        }
+    }
+
+    fn text_of_seed<C: Case>(seed: u64) -> String {
+        write(&C::draw(seed), "drawn")
     }
 
     /// As in an edited file: a wire to a node that does not exist.

@@ -30,6 +30,7 @@ pub mod file;
 pub mod fuzzer;
 pub mod judge;
 mod kind;
+mod limits;
 pub mod oracle;
 pub mod qdisc;
 pub mod route;

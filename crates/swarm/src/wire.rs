@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::kind::Kind;
+use crate::limits::{DAY_US, MOST_BYTES};
 use crate::shrink::{with_plainer, without_parts};
 use calls::Call;
 use icmp::Icmp;
@@ -121,6 +122,19 @@ impl Case {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::Wire;
+    const LIMITS: &'static [(&'static str, u64)] = &[
+        ("Wait", DAY_US),
+        ("busy_us", DAY_US),
+        ("seq", MOST_BYTES),
+        ("ack_segments", MOST_BYTES),
+        ("ack", MOST_BYTES),
+        ("value", MOST_BYTES),
+        ("echo", MOST_BYTES),
+        ("first", MOST_BYTES),
+        ("segments", MOST_BYTES),
+        ("off", MOST_BYTES),
+        ("end_off", MOST_BYTES),
+    ];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::kind::Kind;
+use crate::limits::DAY_US;
 use crate::shrink::without_parts;
 use bench::Bench;
 use step::{Step, Wire};
@@ -61,6 +62,8 @@ impl Case {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::Calls;
+    const LIMITS: &'static [(&'static str, u64)] =
+        &[("Wait", DAY_US), ("Micros", 1 << 50), ("Select", 1 << 50)];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))

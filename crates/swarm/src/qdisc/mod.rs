@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::kind::Kind;
+use crate::limits::DAY_NS;
 use crate::shrink::{with_plainer, without_parts};
 use bench::Bench;
 
@@ -97,6 +98,7 @@ impl Case {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::Qdisc;
+    const LIMITS: &'static [(&'static str, u64)] = &[("Wait", DAY_NS), ("wait", DAY_NS)];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))

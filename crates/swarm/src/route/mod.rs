@@ -71,6 +71,7 @@ fn many(draw: &mut Draw) -> Vec<Step> {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::Route;
+    const LIMITS: &'static [(&'static str, u64)] = &[];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::kind::Kind;
+use crate::limits::DAY_US;
 use crate::shrink::{with_plainer, without_parts};
 use bench::Bench;
 
@@ -59,6 +60,7 @@ impl Wire {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::Router;
+    const LIMITS: &'static [(&'static str, u64)] = &[("after_us", DAY_US), ("us", DAY_US)];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))

@@ -35,6 +35,7 @@ pub use plan::Case;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::kind::Kind;
+use crate::limits::{DAY_US, MOST_BYTES};
 
 impl Case {
     /// Any case.
@@ -50,6 +51,41 @@ impl Case {
 
 impl case::Case for Case {
     const KIND: Kind = Kind::World;
+    const LIMITS: &'static [(&'static str, u64)] = &[
+        ("heal_us", DAY_US),
+        ("late_us", DAY_US),
+        ("stops_us", DAY_US),
+        ("delay_us", DAY_US),
+        ("steps", DAY_US),
+        ("period_us", DAY_US),
+        ("reorder_us", DAY_US),
+        ("jitter_us", DAY_US),
+        ("start_us", DAY_US),
+        ("stop_us", DAY_US),
+        ("listen_us", DAY_US),
+        ("gap_us", DAY_US),
+        ("on_off_us", DAY_US),
+        ("think_us", DAY_US),
+        ("every_us", DAY_US),
+        ("at_us", DAY_US),
+        ("Abort", DAY_US),
+        ("CloseAfter", DAY_US),
+        ("kbit", MOST_BYTES),
+        ("pacing", MOST_BYTES),
+        ("bytes", MOST_BYTES),
+        ("chunk", MOST_BYTES),
+        ("pause", MOST_BYTES),
+        ("request", MOST_BYTES),
+        ("response", MOST_BYTES),
+        ("count", MOST_BYTES),
+        ("write", MOST_BYTES),
+        ("Slow", MOST_BYTES),
+        ("UpTo", MOST_BYTES),
+        ("loss", 1_000),
+        ("corruption", 1_000),
+        ("duplication", 1_000),
+        ("reordering", 1_000),
+    ];
 
     fn draw(seed: u64) -> Self {
         Self::any(&mut Draw::new(seed, 0))
