@@ -462,13 +462,13 @@ fn check_hosts(
     faults: &Faults<'_>,
 ) {
     let mut answering = BTreeSet::new();
-    for &end in [flow.from].iter().chain(servers).chain(&flow.also) {
+    for &end in [flow.from].iter().chain(servers).chain(&flow.anycast_hosts) {
         let name = &nodes[end].name;
         if nodes[end].role == Role::Router {
             faults.add(at, format!("\"{name}\" is a router and runs no applications"), None);
         }
     }
-    for &end in servers.iter().chain(&flow.also) {
+    for &end in servers.iter().chain(&flow.anycast_hosts) {
         if !answering.insert(end) {
             let name = &nodes[end].name;
             faults.add(at, format!("\"{name}\" is named twice: it answers once"), None);
