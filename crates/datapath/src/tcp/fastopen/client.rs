@@ -163,6 +163,14 @@ impl Connection {
         let active = state.asked || state.syn_data || state.syn_data_acked;
         let timeouts = self.retransmits;
         if active && state.request.is_none() && (timeouts == 2 || (timeouts < 2 && gives_up)) {
+            cx.mib.fast_open_active_fail += 1;
+            self.pause_active_fast_open(cx);
+        }
+    }
+
+    /// Active Fast Open rests, unless it never does (`tcp_fastopen_active_disable`).
+    fn pause_active_fast_open(&self, cx: &mut Cx<'_>) {
+        if self.config.sysctl.tcp_fastopen_blackhole_timeout_sec != 0 {
             cx.shared.black_hole.on_blackhole(cx.now_s());
             cx.mib.fast_open_black_hole += 1;
         }
@@ -178,8 +186,7 @@ impl Connection {
         }
         if self.totals.data_segs_in == 0 {
             if self.rcv.holds_one_fin_out_of_order() {
-                cx.shared.black_hole.on_blackhole(cx.now_s());
-                cx.mib.fast_open_black_hole += 1;
+                self.pause_active_fast_open(cx);
             }
         } else if state.probes_black_hole {
             cx.shared.black_hole.on_success();
