@@ -46,6 +46,8 @@ pub struct PlotOptions {
     pub flows: Vec<String>,
     /// What pictures are written as; SVG and PNG if empty.
     pub formats: Vec<Format>,
+    /// What stands above pictures for which the file says nothing: nothing if empty, as usual if not said.
+    pub title: Option<String>,
 }
 
 /// A chart of any form.
@@ -59,12 +61,28 @@ pub enum Chart {
 }
 
 impl Chart {
+    /// The same as the file has it.
+    fn of_plan(self, plot: &PlotPlan) -> Self {
+        self.sized(plot.size).titled(plot.title.as_deref())
+    }
+
     /// The same in another width and height; as usual if they are zero.
     fn sized(mut self, new: [f32; 2]) -> Self {
         match &mut self {
             Self::Lines(LineChart { size, .. })
             | Self::Bars(BarChart { size, .. })
             | Self::Heat(HeatMap { size, .. }) => *size = new,
+        }
+        self
+    }
+
+    /// The same below another title, if there is one.
+    fn titled(mut self, new: Option<&str>) -> Self {
+        let (Self::Lines(LineChart { title, .. })
+        | Self::Bars(BarChart { title, .. })
+        | Self::Heat(HeatMap { title, .. })) = &mut self;
+        if let Some(new) = new {
+            new.clone_into(title);
         }
         self
     }
@@ -282,7 +300,7 @@ impl Output {
         }
         if plan.plots.is_empty() {
             for (file, chart) in shares::of_cake(&plan.title, points) {
-                pictures.push(self.chart(file, &chart.into(), &[])?);
+                pictures.push(self.chart(file, &self.titled(chart), &[])?);
             }
             let usual = crate::report::headlines(points);
             let table = &plan.measure.table;
@@ -298,6 +316,7 @@ impl Output {
     fn plots(&self, plan: &Plan) -> Vec<PlotPlan> {
         let mut plots = if plan.plots.is_empty() { usual_plots() } else { plan.plots.clone() };
         for plot in &mut plots {
+            plot.title = plot.title.take().or_else(|| self.choice.title.clone());
             if let PlotData::Time("throughput" | "cwnd" | "rtt" | "latency") = plot.what
                 && plot.scopes.is_empty()
             {
@@ -331,7 +350,7 @@ impl Output {
             slug => format!("{slug}-"),
         };
         let name = format!("{prefix}{}", plot.name);
-        let chart = chart.map(|chart| Chart::from(chart).sized(plot.size));
+        let chart = chart.map(|chart| Chart::from(chart).of_plan(plot));
         chart.map(|chart| self.chart(&name, &chart, &plot.formats)).transpose()
     }
 
@@ -356,7 +375,7 @@ impl Output {
             }
         };
         let name = format!("compare-{}", plot.name);
-        let chart = chart.map(|chart| Chart::from(chart).sized(plot.size));
+        let chart = chart.map(|chart| Chart::from(chart).of_plan(plot));
         let shown = chart.map(|chart| self.chart(&name, &chart, &plot.formats));
         Ok(shown.transpose()?.into_iter().collect())
     }
@@ -373,18 +392,25 @@ impl Output {
         let own = format!("sweep-{}", metric_stem(metric));
         let name = plot.map_or(own, |plot| plot.name.clone());
         let formats = plot.map_or(&[][..], |plot| &plot.formats);
-        let size = plot.map_or([0.0; 2], |plot| plot.size);
+        let as_asked = |chart: Chart| match plot {
+            Some(plot) => chart.of_plan(plot),
+            None => self.titled(chart),
+        };
         let mut pictures = Vec::new();
         // Who asks for a picture gets one, of a single bar if need be.
         let alone = plot.is_some();
         if let Some(chart) = against::chart(&plan.title, metric, axis, points, alone) {
-            pictures.push(self.chart(&name, &Chart::from(chart).sized(size), formats)?);
+            pictures.push(self.chart(&name, &as_asked(chart.into()), formats)?);
         }
         if let Some(map) = against::heat_map(&plan.title, metric, points) {
-            let map = Chart::from(map).sized(size);
-            pictures.push(self.chart(&format!("{name}-map"), &map, formats)?);
+            pictures.push(self.chart(&format!("{name}-map"), &as_asked(map.into()), formats)?);
         }
         Ok(pictures)
+    }
+
+    /// A chart below the title that the user has chosen, if so.
+    pub(crate) fn titled(&self, chart: impl Into<Chart>) -> Chart {
+        chart.into().titled(self.choice.title.as_deref())
     }
 
     /// Writes a chart as `plots/NAME` in these formats, or the usual ones, and its data as CSV beside

@@ -48,6 +48,9 @@ pub struct Args {
     /// Plot formats: svg, png, pdf [default: svg,png]
     #[arg(long, value_name = "FORMATS", value_delimiter = ',')]
     plot_format: Vec<Format>,
+    /// Title of all plots; '' leaves titles out
+    #[arg(long, value_name = "TITLE", value_parser = super::run::plot_title)]
+    plot_title: Option<String>,
     /// Number of flows to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     flows: usize,
@@ -144,7 +147,11 @@ pub fn run(args: &Args) -> Outcome {
     bar.finish();
     let report = done.map_err(failure)?;
     // Only what has been replayed takes the place of what is there.
-    let choice = PlotOptions { formats: args.plot_format.clone(), ..PlotOptions::default() };
+    let choice = PlotOptions {
+        formats: args.plot_format.clone(),
+        title: args.plot_title.clone(),
+        ..PlotOptions::default()
+    };
     let pictures = report.draw(&results(&args.plots)?.choosing(choice))?;
     if args.common.json {
         print_json(&report.to_json())?;

@@ -85,6 +85,9 @@ pub struct Args {
     /// Plot formats: svg, png, pdf [default: svg,png]
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     plot_format: Vec<Format>,
+    /// Title of plots that have none of their own; '' leaves titles out
+    #[arg(long, value_name = "TITLE", value_parser = plot_title)]
+    plot_title: Option<String>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -205,7 +208,11 @@ pub fn run(args: &Args) -> Outcome {
         Some(directory) => Some(resume(directory, &experiment, seed, repetitions)?),
         None => args.out.as_deref().map(results).transpose()?,
     };
-    let choice = PlotOptions { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
+    let choice = PlotOptions {
+        flows: args.plot_flows.clone(),
+        formats: args.plot_format.clone(),
+        title: args.plot_title.clone(),
+    };
     let output = output.map(|output| output.choosing(choice).viewing(wanted.view));
     let runs = Runs {
         seed: args.seed,
@@ -286,6 +293,14 @@ pub fn resume(
         stderr_line!("note: {name} has {kept} of {runs} runs; keeping those of the same plan");
     }
     Ok(output)
+}
+
+/// A title for plots, as files may have it.
+pub fn plot_title(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("a title must be one line, without control characters".into());
+    }
+    Ok(text.to_owned())
 }
 
 /// Patterns of `--plot-flows` are to fit a flow.

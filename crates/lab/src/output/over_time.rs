@@ -43,6 +43,7 @@ pub fn usual(kind: &Kind) -> PlotPlan {
     PlotPlan {
         name: kind.word.into(),
         what: PlotData::Time(kind.word),
+        title: None,
         scopes: Vec::new(),
         style: Style::Auto,
         bins: None,

@@ -59,6 +59,7 @@ mod tests {
             let plot = PlotPlan {
                 name: "p".into(),
                 what,
+                title: None,
                 scopes: scopes.iter().map(ToString::to_string).collect(),
                 style: Style::Auto,
                 bins: None,

@@ -15,6 +15,8 @@ pub struct PlotPlan {
     pub name: String,
     /// What is drawn.
     pub what: PlotData,
+    /// What stands above it: nothing if empty, as usual if not said.
+    pub title: Option<String>,
     /// Of which flows, ports or workloads, by patterns; all if empty.
     pub scopes: Vec<String>,
     /// How many things are drawn.
@@ -123,6 +125,12 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
         }
         Some((known?, text))
     });
+    let title = table.text_at("title").map(|(title, at)| {
+        if title.chars().any(char::is_control) {
+            faults.add(at, "a title must be one line, without control characters", None);
+        }
+        title.to_owned()
+    });
     let scopes = table.texts("scopes").iter().map(|(text, _)| (*text).to_owned()).collect();
     let styles = [("lines", Style::Lines), ("bands", Style::Bands)];
     let style = table.word("style", &styles).unwrap_or_default();
@@ -145,6 +153,7 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
     let plot = what.map(|(what, text)| PlotPlan {
         name: name.map_or_else(|| metric_stem(text), |(name, _)| name.to_owned()),
         what,
+        title,
         scopes,
         style,
         bins,

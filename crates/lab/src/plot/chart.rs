@@ -31,7 +31,7 @@ pub struct Band {
 /// Lines over a common axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChart {
-    /// Title.
+    /// Title; may be empty.
     pub title: String,
     /// What differs from other charts of the same title; may be empty.
     pub subtitle: String,
@@ -63,7 +63,7 @@ pub struct Group {
 /// Groups of bars, one bar per series in each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
-    /// Title.
+    /// Title; may be empty.
     pub title: String,
     /// A second line; may be empty.
     pub subtitle: String,
@@ -84,6 +84,11 @@ pub(super) fn suited(size: [f32; 2]) -> [f32; 2] {
     if size[0] > 0.0 { size } else { [WIDTH, HEIGHT] }
 }
 
+/// What a picture says of itself to those who do not see it: its title, or else what goes upwards.
+pub(super) fn described<'a>(title: &'a str, y_label: &'a str) -> &'a str {
+    if title.is_empty() { y_label } else { title }
+}
+
 const WIDTH: f32 = 760.0;
 const HEIGHT: f32 = 400.0;
 
@@ -95,7 +100,7 @@ impl LineChart {
         }
         let (x, y) = self.axes();
         let [width, height] = suited(self.size);
-        let mut scene = Scene::new(width, height, &self.title);
+        let mut scene = Scene::new(width, height, described(&self.title, &self.y_label));
         let bands = self.bands.iter().enumerate().map(|(place, band)| Sample {
             fill: band_colour(place),
             dash: None,
@@ -223,7 +228,7 @@ impl BarChart {
         };
         let y = Axis::round(0.0, self.groups.iter().map(highest).fold(0.0, f64::max), 5);
         let [width, height] = suited(self.size);
-        let mut scene = Scene::new(width, height, &self.title);
+        let mut scene = Scene::new(width, height, described(&self.title, &self.y_label));
         // Series without any value keep their colour but do not show in the legend.
         let shown = |index: usize| {
             self.groups.iter().any(|group| group.values.get(index).is_some_and(Option::is_some))

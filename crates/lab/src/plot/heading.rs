@@ -51,18 +51,20 @@ pub(super) struct Sample<'a> {
 /// So tall the frame of the data is at least: a picture grows that title and legend would fill.
 const LEAST_FRAME: f32 = 100.0;
 
-/// Title, subtitle and legend; what is left below them is the frame of the data.
+/// Title, subtitle and legend, each of which may be empty; what is left below them is the frame of the data.
 pub(super) fn heading(
     scene: &mut Scene,
     title: &str,
     subtitle: &str,
     labels: &[Sample<'_>],
 ) -> Frame {
-    let mut y = 30.0;
+    // Where there is no title, what follows begins at its place.
+    let mut y = if title.is_empty() { 10.0 } else { 30.0 };
     let left = LEFT - 48.0;
     let bold = TextStyle { size: 17.0, medium: true, ..small(Colour::INK) };
     let room = scene.width - left - RIGHT;
-    for (line, text) in lines_of(title, room, &bold).iter().enumerate() {
+    let lines = if title.is_empty() { Vec::new() } else { lines_of(title, room, &bold) };
+    for (line, text) in lines.iter().enumerate() {
         y += if line > 0 { 21.0 } else { 0.0 };
         scene.text([left, y], text, bold);
     }
@@ -220,6 +222,19 @@ mod tests {
             let number = Fonts::load().width(&axis.label(axis.high), 11.5, false);
             assert!(frame.left - NUMBER_GAP - number >= UPRIGHT, "{high}: {}", frame.left);
         }
+    }
+
+    #[test]
+    fn what_has_no_title_begins_with_its_subtitle() {
+        let drawn = |title: &str, subtitle: &str| {
+            let mut scene = Scene::new(400.0, 300.0, "");
+            let top = heading(&mut scene, title, subtitle, &[]).top;
+            let texts = scene.shapes.iter().filter(|shape| matches!(shape, Shape::Text { .. }));
+            (texts.count(), top)
+        };
+        assert_eq!(drawn("Throughput", "seed 1"), (2, 76.0));
+        assert_eq!(drawn("", "seed 1"), (1, 56.0));
+        assert_eq!(drawn("", ""), (0, 36.0));
     }
 
     #[test]

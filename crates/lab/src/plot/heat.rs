@@ -1,7 +1,7 @@
 //! Heat maps: a value for each pair of two things, as a colour and a number.
 
 use super::axis::grouped;
-use super::chart::suited;
+use super::chart::{described, suited};
 use super::font::Fonts;
 use super::heading::{heading, small, upright_label};
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
@@ -9,7 +9,7 @@ use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 /// Values in a grid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// Title.
+    /// Title; may be empty.
     pub title: String,
     /// A second line; may be empty.
     pub subtitle: String,
@@ -35,7 +35,7 @@ impl HeatMap {
     /// Draws it.
     pub fn draw(&self) -> Scene {
         let [width, height] = suited(self.size);
-        let mut scene = Scene::new(width, height, &self.title);
+        let mut scene = Scene::new(width, height, described(&self.title, &self.y_label));
         let known = || self.values.iter().flatten().flatten();
         let low = known().copied().fold(f64::INFINITY, f64::min);
         let high = known().copied().fold(f64::NEG_INFINITY, f64::max);

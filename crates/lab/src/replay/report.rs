@@ -198,7 +198,7 @@ impl Report {
                 lines,
                 ..LineChart::default()
             };
-            pictures.push(output.chart(file, &chart.into(), &[])?);
+            pictures.push(output.chart(file, &output.titled(chart), &[])?);
         }
         Ok(pictures)
     }

@@ -27,15 +27,17 @@ fn read(words: &str) -> Result<Plan, String> {
 #[test]
 fn plots_are_chosen_in_the_file() {
     let words = "what = \"cwnd\"\nscopes = [\"lo*\"]\nstyle = \"lines\"\nbins = 50\nsize = [400, 300]\n\
-                 format = [\"pdf\", \"svg\"]\n[[plot]]\nwhat = \"latency cdf\"\nname = \"mine\"\n[[plot]]\n\
+                 format = [\"pdf\", \"svg\"]\n[[plot]]\nwhat = \"latency cdf\"\nname = \"mine\"\ntitle = \"\"\n[[plot]]\n\
                  what = \"total goodput\"\nagainst = \"links.wire.rate\"";
     let plan = read(words).unwrap_or_else(|why| panic!("{why}"));
     let [cwnd, cdf, goodput] = plan.plots.as_slice() else { panic!("three plots") };
     assert_eq!((cwnd.name.as_str(), &cwnd.what), ("cwnd", &PlotData::Time("cwnd")));
     assert_eq!((cwnd.style, cwnd.bins, cwnd.size), (Style::Lines, Some(50), [400.0, 300.0]));
+    assert_eq!(cwnd.title, None);
     assert_eq!(cwnd.formats, [Format::Pdf, Format::Svg]);
     assert!(cwnd.shows("load") && !cwnd.shows("other"));
     assert_eq!((cdf.name.as_str(), &cdf.what), ("mine", &PlotData::Cdf("latency")));
+    assert_eq!(cdf.title.as_deref(), Some(""));
     assert_eq!(goodput.what, PlotData::Metric("total goodput".into()));
     assert_eq!(goodput.against.as_deref(), Some("links.wire.rate"));
 }
@@ -50,6 +52,8 @@ fn wrong_plots_are_reported_with_their_position() {
         ("what = \"cwnd\"\nname = \"../x\"", ":13:8: the name may contain"),
         ("what = \"total goodput\"\nagainst = \"rate\"", ":13:11: no axis is called \"rate\""),
         ("what = \"cwnd\"\n[[plot]]\nwhat = \"cwnd\"", "another plot is called \"cwnd\""),
+        ("what = \"cwnd\"\ntitle = \"a\\nb\"", ":13:9: a title must be one line"),
+        ("what = \"cwnd\"\ntitle = 7", ":13:9: "),
         ("what = \"cwnd\"\nformat = []", ":13:10: no format given"),
         (
             "what = \"cwnd\"\nagainst = \"links.wire.rate\"",
