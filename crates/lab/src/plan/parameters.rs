@@ -1,5 +1,7 @@
 //! `[parameters]`: names for values, put in where a text says `${name}`.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::limits::EXPANSION_MAX;
@@ -30,52 +32,62 @@ impl Document {
         if faults.is_empty() { Ok(()) } else { Err(Diagnostics(faults)) }
     }
 
-    /// Puts parameters into parameters, until none refers to another.
+    /// Puts parameters into parameters, each one as soon as all that it refers to have their values.
     fn resolve(
         &self,
         mut parameters: Parameters,
         room: &mut usize,
     ) -> Result<Parameters, Diagnostics> {
-        loop {
-            let open: Vec<usize> =
-                (0..parameters.len()).filter(|at| parameters[*at].1.has_reference()).collect();
-            if open.is_empty() {
-                return Ok(parameters);
-            }
-            let known: Parameters = (0..parameters.len())
-                .filter(|at| !open.contains(at))
-                .map(|at| parameters[at].clone())
-                .collect();
-            let mut faults = Vec::new();
-            let mut settled = false;
-            for at in open {
-                let mut node = parameters[at].1.clone();
-                let mut own = Vec::new();
-                self.expand(&mut node, &known, room, &mut own);
-                if own.is_empty() {
-                    parameters[at].1 = node;
-                    settled = true;
+        let places: BTreeMap<String, usize> =
+            parameters.iter().enumerate().map(|(at, (key, _))| (key.name.clone(), at)).collect();
+        let mut waits = vec![0; parameters.len()];
+        let mut waiting = vec![Vec::new(); parameters.len()];
+        for (at, (_, node)) in parameters.iter().enumerate() {
+            for_each_reference(node, &mut |name| {
+                if let Some(&of) = places.get(name) {
+                    waits[at] += 1;
+                    waiting[of].push(at);
                 }
-                faults.extend(own);
-            }
-            if settled {
+            });
+        }
+        let mut ready: VecDeque<usize> =
+            (0..parameters.len()).filter(|at| waits[*at] == 0).collect();
+        let mut known = Parameters::new();
+        let mut faults = Vec::new();
+        while let Some(at) = ready.pop_front() {
+            let (key, node) = &mut parameters[at];
+            let before = faults.len();
+            self.expand(node, &known, room, &mut faults);
+            if faults.len() > before {
                 continue;
             }
-            let named = |fault: &Diagnostic| {
-                parameters
-                    .iter()
-                    .any(|(key, _)| fault.message.ends_with(&format!("\"{}\"", key.name)))
-            };
-            if !faults.iter().all(named) {
-                // The others wait for parameters that could not be expanded.
-                faults.retain(|fault| !named(fault));
+            known.push((key.clone(), node.clone()));
+            for &other in &waiting[at] {
+                waits[other] -= 1;
+                if waits[other] == 0 {
+                    ready.push_back(other);
+                }
             }
-            for fault in faults.iter_mut().filter(|fault| named(fault)) {
+        }
+        if known.len() == parameters.len() {
+            return Ok(parameters);
+        }
+        if faults.is_empty() {
+            let circle = (0..parameters.len()).filter(|at| waits[*at] > 0).take(CYCLE_SHOWN);
+            for at in circle {
+                let mut room = EXPANSION_MAX;
+                self.expand(&mut parameters[at].1.clone(), &known, &mut room, &mut faults);
+            }
+            let named = |fault: &&mut Diagnostic| {
+                let name = fault.message.split('"').nth(1);
+                name.is_some_and(|name| places.contains_key(name))
+            };
+            for fault in faults.iter_mut().filter(named) {
                 fault.message = "parameters refer to each other in a cycle".into();
                 fault.help = None;
             }
-            return Err(Diagnostics(faults));
         }
+        Err(Diagnostics(faults))
     }
 
     fn expand(
@@ -110,6 +122,24 @@ impl Document {
         if let Some(kind) = replaced {
             node.kind = kind;
         }
+    }
+}
+
+/// As many parameters of a cycle are named.
+const CYCLE_SHOWN: usize = 20;
+
+/// Calls `visit` with each name that a text of `node` refers to.
+fn for_each_reference<'a>(node: &'a Node, visit: &mut impl FnMut(&'a str)) {
+    match &node.kind {
+        Kind::List(items) => items.iter().for_each(|item| for_each_reference(item, visit)),
+        Kind::Table(entries) => {
+            entries.iter().for_each(|(_, item)| for_each_reference(item, visit));
+        }
+        Kind::Text(text) => {
+            let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+            names.for_each(|(name, _)| visit(name));
+        }
+        _ => {}
     }
 }
 
@@ -171,6 +201,15 @@ mod tests {
         let fault = parse(circle).unwrap_err().0.remove(0);
         assert_eq!(fault.message, "parameters refer to each other in a cycle");
         assert_eq!(fault.position, Some((3, 8)));
+        // In any order, however many, and what waits takes no room meanwhile.
+        let many = |link: &dyn Fn(u32) -> String| (0..5_000).map(link).collect::<String>();
+        let long = many(&|at| format!("a{at} = \"${{big}}${{a{}}}\"\n", at + 1));
+        let text = format!("x = \"${{a0}}\"\n[parameters]\n{long}a5000 = 1\nbig = \"\"\n");
+        assert_eq!(parse(&text).unwrap(), "1");
+        let big = format!("b = \"{}\"\nc = \"${{b}}${{a0}}\"\n", "k".repeat(1 << 20));
+        let chain = many(&|at| format!("a{at} = \"${{a{}}}\"\n", at + 1));
+        let text = format!("x = \"${{a0}}\"\n[parameters]\n{big}{chain}a5000 = 1\n");
+        assert_eq!(parse(&text).unwrap(), "1");
         let unknown = "x = 1\n[parameters]\na = \"${bb}\"\nb = \"k\"\n";
         let fault = parse(unknown).unwrap_err().0.remove(0);
         assert_eq!(fault.message, "no parameter is called \"bb\"");

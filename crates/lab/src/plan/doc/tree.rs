@@ -106,16 +106,6 @@ impl Node {
         }
     }
 
-    /// True if a parameter is to be put in somewhere.
-    pub fn has_reference(&self) -> bool {
-        match &self.kind {
-            Kind::Text(text) => text.contains("${"),
-            Kind::List(items) => items.iter().any(Self::has_reference),
-            Kind::Table(entries) => entries.iter().any(|(_, item)| item.has_reference()),
-            _ => false,
-        }
-    }
-
     /// Roughly the bytes of memory that a copy takes.
     pub fn size(&self) -> usize {
         size_of::<Self>()
