@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Command, ValueEnum as _};
-use clap_complete::Shell;
+use clap_complete::{Generator as _, Shell};
+use clap_mangen::Man;
+use lab::store;
 
 use super::{Failure, Outcome};
 
@@ -35,21 +37,37 @@ enum GeneratedFiles {
 /// Writes the files; `program` is the command line that they describe.
 pub fn run(args: &Args, program: Command) -> Outcome {
     let directory = &args.directory;
-    let written = fs::create_dir_all(directory).and_then(|()| match args.what {
-        GeneratedFiles::Man => clap_mangen::generate_to(program, directory),
-        GeneratedFiles::Completions => completions(program, directory),
-    });
-    match written {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Failure::Usage(format!("{}: {error}", directory.display()))),
+    fs::create_dir_all(directory)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", directory.display())))?;
+    match args.what {
+        GeneratedFiles::Man => {
+            let mut program = program.disable_help_subcommand(true);
+            program.build();
+            pages(&program, directory)?;
+        }
+        GeneratedFiles::Completions => completions(program, directory)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// A file for each shell.
-fn completions(mut program: Command, directory: &Path) -> std::io::Result<()> {
+/// A page for each command and the program.
+fn pages(command: &Command, directory: &Path) -> Result<(), Failure> {
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        pages(command, directory)?;
+    }
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(store::replace(&directory.join(page.get_filename()), &text)?)
+}
+
+/// A file for each shell. Their own writer panics on a full disk.
+fn completions(mut program: Command, directory: &Path) -> Result<(), Failure> {
     let name = program.get_name().to_owned();
     for shell in Shell::value_variants() {
-        clap_complete::generate_to(*shell, &mut program, &name, directory)?;
+        let mut text = Vec::new();
+        clap_complete::generate(*shell, &mut program, &name, &mut text);
+        store::replace(&directory.join(shell.file_name(&name)), &text)?;
     }
     Ok(())
 }

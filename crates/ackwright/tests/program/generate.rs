@@ -61,3 +61,20 @@ fn a_file_is_no_directory_to_write_to() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains(&file), "{}", stderr(&refused));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_a_failure_and_no_panic() {
+    let directory = scratch("generate-full");
+    for (what, file) in [("completions", "ackwright.bash"), ("man", "ackwright-run.1")] {
+        std::os::unix::fs::symlink("/dev/full", directory.join(file)).expect("a link");
+        let full = ackwright(&["generate", what, &path(&directory, "")]);
+        assert_eq!(full.status.code(), Some(1), "{what}");
+        let message = stderr(&full);
+        let expected = format!("{file}: the disk is full");
+        assert!(
+            message.starts_with("error: cannot write") && message.contains(&expected),
+            "{message}"
+        );
+    }
+}
