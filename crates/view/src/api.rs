@@ -53,8 +53,10 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
         "graph" => {
             let (from_ns, to_ns) = span(query)?;
             let capture = source.capture_of(text("run"), text("port"))?;
+            let number = parse_number(query, "connection", 0)?;
+            let none = |_| Fault::Missing(format!("no connection {number}"));
             let part = graph::GraphQuery {
-                connection: parse_number(query, "connection", 0)? as u32,
+                connection: u32::try_from(number).map_err(none)?,
                 forth: text("way") != "back",
                 from_ns,
                 to_ns,

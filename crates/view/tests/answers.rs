@@ -119,6 +119,11 @@ fn answers_are_what_the_files_hold() {
     assert_eq!(capture["connections"][0]["forth"]["retransmitted"].as_i64(), resent);
     assert!(resent.is_some_and(|count| count >= 2));
     let graph = ask("graph", &[("port", "a.near"), ("connection", "0")]);
+    for number in ["1", "4294967296"] {
+        let words = [("run", run.name.as_str()), ("port", "a.near"), ("connection", number)];
+        let fault = answer(&source, "graph", &query(&words)).unwrap_err().to_string();
+        assert_eq!(fault, format!("no connection {number}"));
+    }
     let kinds = graph["data"]["kind"].as_array().unwrap();
     let again = kinds.iter().position(|kind| *kind == 1).expect("a retransmission");
     let from = graph["data"]["from"][again].as_i64().unwrap();
