@@ -54,8 +54,7 @@ struct RunProgress {
 
 /// The maximum number of epochs between two barriers.
 pub(crate) const EPOCHS_MOST: u64 = 4;
-/// The maximum number of events between two barriers: published packets should still be in the caches when they
-/// are read.
+/// The maximum number of events between two barriers: published packets should still be in the caches when read.
 const EVENTS_APART: u64 = 1 << 16;
 
 /// The number of epochs between two barriers if each has so many events.
@@ -75,8 +74,8 @@ impl ThreadPool {
     /// The exchange for a run of these partitions.
     fn exchange(&mut self, shards: &[Shard]) -> Arc<Exchange> {
         let fits = |exchange: &Arc<Exchange>| exchange.barrier.threads == shards.len();
-        let exchange = self.exchange.take().filter(fits);
-        let exchange = exchange.unwrap_or_else(|| Arc::new(Exchange::new(shards.len())));
+        let kept = self.exchange.take().filter(fits);
+        let exchange = kept.unwrap_or_else(|| Arc::new(Exchange::new(shards.len())));
         exchange.begin(shards);
         self.exchange = Some(Arc::clone(&exchange));
         exchange
@@ -134,8 +133,8 @@ pub(crate) fn run(
         let members = thread_pool.first(shards.len() - 1);
         for (member, shard) in members.iter().zip(shards.drain(1..)) {
             // A thread that is gone is noticed when its partition is to be returned.
-            let _ =
-                member.jobs.send(Job { shard, exchange: Arc::clone(&exchange), epochs, at, limit });
+            let exchange = Arc::clone(&exchange);
+            let _ = member.jobs.send(Job { shard, exchange, epochs, at, limit });
         }
         let worker = Worker { me: 0, shards: &mut *shards, exchange: &exchange, epochs };
         at = worker.run(at, limit, u64::MAX, Some(&mut caller)).unwrap_or(at);
