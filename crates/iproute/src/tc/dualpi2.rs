@@ -179,11 +179,8 @@ fn positive_time(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<Duratio
 
 /// A gain in Hz. The kernel takes from 1/256 Hz to 2²³ Hz.
 fn gain(word: Word<'_>, what: &str) -> Result<Gain> {
-    let hertz = match leading_number(word.text) {
-        Some((hertz, "")) => hertz,
-        _ => return Err(word.illegal(what)),
-    };
-    gain_of(hertz).ok_or_else(|| word.illegal(what))
+    let hertz = leading_number(word.text).filter(|(_, unit)| unit.is_empty());
+    hertz.and_then(|(hertz, _)| gain_of(hertz)).ok_or_else(|| word.illegal(what))
 }
 
 fn gain_of(hertz: f64) -> Option<Gain> {

@@ -133,7 +133,9 @@ fn for_each_reference<'a>(node: &'a Node, visit: &mut impl FnMut(&'a str)) {
     match &node.kind {
         Kind::List(items) => items.iter().for_each(|item| for_each_reference(item, visit)),
         Kind::Table(entries) => {
-            entries.iter().for_each(|(_, item)| for_each_reference(item, visit));
+            for (_, item) in entries {
+                for_each_reference(item, visit);
+            }
         }
         Kind::Text(text) => {
             let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));

@@ -1,6 +1,9 @@
 //! Which of a route's next hops the hash of a packet chooses.
 
-use super::*;
+use super::{
+    Algorithm, Answer, Decision, Fib, HashInput, Instant, IpAddr, Model, NextHop, Route, RouteKey,
+    RouteType, Target, blackhole, demanded, hops, is_resilient, masked, over,
+};
 
 impl Model {
     pub(super) fn choose(

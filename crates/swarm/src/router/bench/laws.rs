@@ -1,6 +1,9 @@
 //! What comes from the router, and the laws that it must obey.
 
-use super::*;
+use super::{
+    BETWEEN_QUESTIONS, Bench, Duration, EVERYBODY, FrameContent, IpAddr, LinkHeader, Mac, MacAddr,
+    Packet, Port, ROOM, Reason, address, arp, discovery, ours, read,
+};
 
 impl Bench<'_> {
     pub(super) fn is_dropped(&mut self, reason: Reason, packet: &Packet) {
