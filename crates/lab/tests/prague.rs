@@ -49,6 +49,24 @@ fn cubic_is_not_starved_in_a_classic_queue() {
     }
 }
 
+/// RFC 9332, section 2: coupled by the square, CUBIC (which uses Reno's growth here) and Prague get about the same rate,
+/// and only CUBIC waits for the target of 15 ms.
+#[test]
+fn two_coupled_queues_share_a_line_and_only_the_classic_one_is_long() {
+    let pings = "[flows.low]\napp = \"ping\"\nfrom = \"server\"\nto = \"client\"\ninterval = \"50ms\"\ntos = 1\n\
+                 [flows.high]\napp = \"ping\"\nfrom = \"server\"\nto = \"client\"\ninterval = \"50ms\"\n";
+    let flows = flow("classic", "cubic", "") + &flow("l4s", "prague", "") + pings;
+    let result = run("50mbit", "20ms", "dualpi2", &flows);
+    let of = |name: &str| metric(&result, name);
+    let [classic, l4s] = ["classic goodput", "l4s goodput"].map(of);
+    let [low, high] = ["low latency median", "high latency median"].map(of);
+    println!("cubic {classic}, prague {l4s} Mbit/s; ECT(1) {low}, without ECN {high} ms");
+    assert!(classic + l4s > 44.0, "cubic {classic}, prague {l4s} Mbit/s");
+    assert!((0.5..2.0).contains(&(classic / l4s)), "cubic {classic}, prague {l4s} Mbit/s");
+    assert!(low < 20.0 + 2.0, "ECT(1) {low} ms");
+    assert!((30.0..45.0).contains(&high), "without ECN {high} ms");
+}
+
 /// Beside others of its kind it is not taken in by the same rule: a step keeps the queue at a
 /// millisecond, and the line is full.
 #[test]
