@@ -3,7 +3,7 @@
 use datapath::packet::Packet;
 use datapath::qdisc::fifo::FifoKind;
 use datapath::qdisc::netem::NetemConfig;
-use datapath::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
+use datapath::qdisc::{AnyQdisc, Backlog, Cx, Handle, Qdisc as _, Sched};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{show_classes, show_json, show_text};
 
@@ -197,7 +197,7 @@ impl Bench<'_> {
         self.licence.in_order = true;
         self.has_cake = false;
         self.rests_for_times = false;
-        for (_, sched) in self.root.tree() {
+        for (parent, sched) in self.root.tree() {
             match sched.qdisc() {
                 AnyQdisc::Netem(netem) => {
                     let config = netem.config();
@@ -217,6 +217,8 @@ impl Bench<'_> {
                     self.has_cake = true;
                 }
                 AnyQdisc::Fq(_) => self.rests_for_times = true,
+                // What a parent marks with CE overtakes the rest of its flow in the L-queue (RFC 9332, section 2.3).
+                AnyQdisc::DualPi2(_) => self.licence.in_order &= parent == Handle::ROOT,
                 _ => {}
             }
         }
