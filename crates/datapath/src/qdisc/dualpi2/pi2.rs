@@ -45,7 +45,12 @@ pub struct Pi2 {
 impl Pi2 {
     /// Makes up for the ticks of the timer up to `now`. Since the last call nothing has come or gone, so what waits has
     /// only become older: `since` is when the packet came that has waited longest.
-    pub fn catch_up(&mut self, config: &DualPi2Config, since: Option<Instant>, now: Instant) {
+    pub(super) fn catch_up(
+        &mut self,
+        config: &DualPi2Config,
+        since: Option<Instant>,
+        now: Instant,
+    ) {
         let mut due = self.next_update.unwrap_or(now + config.tupdate);
         while due <= now {
             let delay = since.map_or(Duration::ZERO, |since| due.saturating_since(since));

@@ -2,7 +2,7 @@
 
 use crate::units::Duration;
 
-/// What an [`Fq`] is configured with (`TCA_FQ_*`).
+/// What an [`Fq`](super::Fq) is configured with (`TCA_FQ_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqConfig {
     /// Packets that may wait in all flows.
