@@ -137,7 +137,7 @@ enum Class {
 
 /// What is known of a packet in the L-queue.
 #[derive(Clone, Copy, Debug)]
-struct Low {
+struct LEntry {
     class: Class,
     /// The step may mark it.
     apply_step: bool,
@@ -158,10 +158,10 @@ pub struct DualPi2 {
     handle: Handle,
     filters: Vec<Filter>,
     rng: Rng,
-    classic: PacketQueue,
-    low: PacketQueue,
-    /// One for each packet in `low`.
-    low_marks: VecDeque<Low>,
+    c_queue: PacketQueue,
+    l_queue: PacketQueue,
+    /// One for each packet in `l_queue`.
+    l_entries: VecDeque<LEntry>,
     pi2: Pi2,
     /// Positive: it is the C-queue's turn (`c_protection_credit`).
     credit: i32,
@@ -181,9 +181,9 @@ impl DualPi2 {
             handle,
             filters: Vec::new(),
             rng,
-            classic: PacketQueue::default(),
-            low: PacketQueue::default(),
-            low_marks: VecDeque::new(),
+            c_queue: PacketQueue::default(),
+            l_queue: PacketQueue::default(),
+            l_entries: VecDeque::new(),
             pi2: Pi2::default(),
             credit: config.initial_credit(),
             held: Backlog::default(),
@@ -209,7 +209,7 @@ impl DualPi2 {
         while self.waiting().packets > config.limit
             || self.own_stats.memory_used > config.memory_limit
         {
-            let any = self.pop_classic(&mut packet) || self.pop_low(&mut packet).is_some();
+            let any = self.pop_c_queue(&mut packet) || self.pop_l_queue(&mut packet).is_some();
             assert!(any, "what exceeds a limit is in one of the queues");
             self.drop_packet(Reason::QdiscDrop, &mut packet, cx);
         }
@@ -232,7 +232,7 @@ impl DualPi2 {
 
     /// How long the oldest packets of the C-queue and the L-queue have waited at `now`.
     pub fn delays(&self, now: Instant) -> [Duration; 2] {
-        [&self.classic, &self.low].map(|queue| {
+        [&self.c_queue, &self.l_queue].map(|queue| {
             queue.front().map_or(Duration::ZERO, |head| now.saturating_since(head.meta.enqueued_at))
         })
     }
@@ -255,10 +255,10 @@ impl DualPi2 {
 
     /// Asserts that counts agree with the queues.
     pub(super) fn check(&self) {
-        self.classic.check("the C-queue of dualpi2");
-        self.low.check("the L-queue of dualpi2");
-        assert_eq!(self.low.backlog().packets as usize, self.low_marks.len(), "L-queue");
-        let packets = || self.classic.iter().chain(self.low.iter());
+        self.c_queue.check("the C-queue of dualpi2");
+        self.l_queue.check("the L-queue of dualpi2");
+        assert_eq!(self.l_queue.backlog().packets as usize, self.l_entries.len(), "L-queue");
+        let packets = || self.c_queue.iter().chain(self.l_queue.iter());
         assert_holds(self.waiting(), packets().map(Backlog::of).sum(), "dualpi2");
         let memory: u32 = packets().map(|packet| packet.meta.truesize).sum();
         assert_eq!(self.own_stats.memory_used, memory, "memory that dualpi2 says and holds");
@@ -266,12 +266,12 @@ impl DualPi2 {
 
     /// What waits in both queues.
     fn waiting(&self) -> Backlog {
-        self.classic.backlog() + self.low.backlog()
+        self.c_queue.backlog() + self.l_queue.backlog()
     }
 
     /// The timer of the controller, up to `now`.
     fn catch_up(&mut self, now: Instant) {
-        let heads = [self.classic.front(), self.low.front()];
+        let heads = [self.c_queue.front(), self.l_queue.front()];
         let since = heads.into_iter().flatten().map(|head| head.meta.enqueued_at).min();
         self.pi2.catch_up(&self.config, since, now);
     }
@@ -311,12 +311,12 @@ impl DualPi2 {
         place.meta.enqueued_at = cx.now;
         if class == Class::Classic {
             own.packets_in_c = own.packets_in_c.wrapping_add(1);
-            self.classic.push_back_from(place);
+            self.c_queue.push_back_from(place);
         } else {
             own.packets_in_l = own.packets_in_l.wrapping_add(1);
-            let is_long = self.low.backlog().packets >= self.config.min_qlen_step;
-            self.low_marks.push_back(Low { class, apply_step: class == Class::L4s && is_long });
-            self.low.push_back_from(place);
+            let is_long = self.l_queue.backlog().packets >= self.config.min_qlen_step;
+            self.l_entries.push_back(LEntry { class, apply_step: class == Class::L4s && is_long });
+            self.l_queue.push_back_from(place);
         }
         Enqueue::Queued
     }
@@ -335,34 +335,34 @@ impl DualPi2 {
     /// Takes the packet whose turn it is: the sign of the credit says which queue's, while both wait (`dequeue_packet`).
     fn take_next(&mut self, place: &mut Packet) -> Option<Taken> {
         let [wc, wl] = self.config.weights();
-        let (has_classic, has_low) = (!self.classic.is_empty(), !self.low.is_empty());
+        let (has_c, has_l) = (!self.c_queue.is_empty(), !self.l_queue.is_empty());
         let credit = |weight: i32, place: &Packet| weight.wrapping_mul(place.wire_len() as i32);
-        if has_low && (!has_classic || self.credit <= 0) {
-            let Low { class, apply_step } = self.pop_low(place)?;
-            let credit = if has_classic { credit(wc, place) } else { 0 };
+        if has_l && (!has_c || self.credit <= 0) {
+            let LEntry { class, apply_step } = self.pop_l_queue(place)?;
+            let credit = if has_c { credit(wc, place) } else { 0 };
             return Some(Taken { class, apply_step, credit });
         }
-        if self.pop_classic(place) {
-            let credit = if has_low { credit(-wl, place) } else { 0 };
+        if self.pop_c_queue(place) {
+            let credit = if has_l { credit(-wl, place) } else { 0 };
             return Some(Taken { class: Class::Classic, apply_step: false, credit });
         }
         self.credit = self.config.initial_credit();
         None
     }
 
-    fn pop_classic(&mut self, place: &mut Packet) -> bool {
-        let any = self.classic.pop_front_into(place);
+    fn pop_c_queue(&mut self, place: &mut Packet) -> bool {
+        let any = self.c_queue.pop_front_into(place);
         if any {
             self.own_stats.memory_used -= place.meta.truesize;
         }
         any
     }
 
-    fn pop_low(&mut self, place: &mut Packet) -> Option<Low> {
-        let low = self.low_marks.pop_front()?;
-        self.low.pop_front_into(place);
+    fn pop_l_queue(&mut self, place: &mut Packet) -> Option<LEntry> {
+        let entry = self.l_entries.pop_front()?;
+        self.l_queue.pop_front_into(place);
         self.own_stats.memory_used -= place.meta.truesize;
-        Some(low)
+        Some(entry)
     }
 
     /// Whether the controller drops a packet; if it only marks it, that is done. Less than two full frames are no queue
@@ -408,7 +408,7 @@ impl DualPi2 {
     fn step(&mut self, packet: &mut Packet, now: Instant) -> bool {
         let exceeded = match self.config.step_threshold {
             StepThreshold::Sojourn(most) => now.saturating_since(packet.meta.enqueued_at) > most,
-            StepThreshold::Packets(most) => self.low.backlog().packets > most,
+            StepThreshold::Packets(most) => self.l_queue.backlog().packets > most,
         };
         if !exceeded {
             return false;
@@ -474,9 +474,9 @@ impl Qdisc for DualPi2 {
 
     /// `dualpi2_reset`: settings and the delay that was measured last stay.
     fn purge(&mut self, cx: &mut Cx<'_>) {
-        self.classic.purge(cx);
-        self.low.purge(cx);
-        self.low_marks.clear();
+        self.c_queue.purge(cx);
+        self.l_queue.purge(cx);
+        self.l_entries.clear();
         self.pi2.probability = 0;
         self.own_stats = DualPi2Stats::default();
         self.credit = self.config.initial_credit();
