@@ -286,8 +286,7 @@ impl DualPi2 {
         if self.handle.owns(priority) && priority.minor() <= 2 {
             return Class::of(priority);
         }
-        let filter = self.filters.iter().find(|filter| filter.matches(packet));
-        filter.map_or(Class::Classic, |filter| Class::of(filter.class))
+        Filter::class_of(&self.filters, packet).map_or(Class::Classic, Class::of)
     }
 
     /// Queues a packet that is not to be split (`dualpi2_enqueue_skb`).

@@ -61,6 +61,12 @@ impl Filter {
     pub fn matches(&self, packet: &Packet) -> bool {
         self.matches.iter().all(|wanted| wanted.matches(packet))
     }
+    /// The class that the first of them that matches has chosen for `packet`.
+    pub(super) fn class_of(filters: &[Self], packet: &Packet) -> Option<Handle> {
+        let first = filters.iter().find(|filter| filter.matches(packet));
+        first.map(|filter| filter.class)
+    }
+
     /// Puts it into a list, behind those of the same preference.
     pub(super) fn add_to(self, filters: &mut Vec<Self>) {
         let place = filters.partition_point(|other| other.preference <= self.preference);

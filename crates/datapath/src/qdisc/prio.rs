@@ -90,8 +90,8 @@ impl Prio {
         let class = if self.handle.owns(Handle(priority)) {
             Handle(priority)
         } else {
-            match self.filters.iter().find(|filter| filter.matches(packet)) {
-                Some(filter) => filter.class,
+            match Filter::class_of(&self.filters, packet) {
+                Some(class) => class,
                 None if Handle(priority).major() != 0 => return self.mapped(0),
                 None => return self.mapped(priority),
             }

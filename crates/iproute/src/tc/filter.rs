@@ -187,24 +187,14 @@ impl FilterCommand {
             Handle::ROOT => Some(root),
             handle => root.find_mut(handle),
         };
+        let filter = Filter { preference: self.preference, matches: self.matches.clone(), class };
         match target.map(Sched::qdisc_mut) {
-            Some(AnyQdisc::Prio(prio)) => {
-                let Self { preference, matches, .. } = self.clone();
-                prio.add_filter(Filter { preference, matches, class });
-                true
-            }
-            Some(AnyQdisc::Cake(cake)) => {
-                let Self { preference, matches, .. } = self.clone();
-                cake.add_filter(Filter { preference, matches, class });
-                true
-            }
-            Some(AnyQdisc::DualPi2(dualpi2)) => {
-                let Self { preference, matches, .. } = self.clone();
-                dualpi2.add_filter(Filter { preference, matches, class });
-                true
-            }
-            _ => false,
+            Some(AnyQdisc::Prio(prio)) => prio.add_filter(filter),
+            Some(AnyQdisc::Cake(cake)) => cake.add_filter(filter),
+            Some(AnyQdisc::DualPi2(dualpi2)) => dualpi2.add_filter(filter),
+            _ => return false,
         }
+        true
     }
 }
 

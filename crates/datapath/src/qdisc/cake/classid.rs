@@ -17,10 +17,9 @@ impl Choice {
     /// The choice of the first filter that matches `packet`: the minor number of its class is the
     /// queue, the major number the host, both from 1 to 1024; anything else leaves it to the hash.
     pub fn of(filters: &[Filter], packet: &Packet) -> Self {
-        let found = filters.iter().find(|filter| filter.matches(packet));
-        found.map_or(Self::default(), |filter| Self {
-            queue: numbered(filter.class.minor()),
-            host: numbered(filter.class.major()),
+        Filter::class_of(filters, packet).map_or(Self::default(), |class| Self {
+            queue: numbered(class.minor()),
+            host: numbered(class.major()),
         })
     }
 }
