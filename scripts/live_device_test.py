@@ -320,6 +320,21 @@ def test_an_interface_that_is_renamed_stays(world):
     assert "b: the interface has gone away" in account["error"], account["error"]
 
 
+def test_an_interface_that_is_renamed_again_and_again_stays(world):
+    """Asked about by a name that it had a moment ago, it is not gone: only its number says so."""
+    shape = world.shape("--ab", "cake bandwidth 50mbit")
+    for _ in range(20):
+        flood(world, 20)
+        ip("link set dev b down")
+        # Within one process, so that both names last a few microseconds.
+        names = "link set dev b name far\nlink set dev far name b\n"
+        subprocess.run(["ip", "-batch", "-"], input=names * 50, text=True, check=True)
+        ip("link set dev b up")
+    assert shape.process.poll() is None, "it ended"
+    transfer(world, 1 << 18)
+    shape.stop()
+
+
 def test_an_interface_that_is_down_goes_away(world):
     """Of which the kernel says nothing any more, and no packet can either."""
     shape = world.shape("--ab", "cake bandwidth 50mbit")

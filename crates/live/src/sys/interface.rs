@@ -3,7 +3,7 @@
 use super::{done, owned};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// What the kernel says about an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,14 @@ pub struct InterfaceInfo {
 /// # Errors
 /// `ENODEV` if there is none of this name in this network namespace.
 pub fn facts(name: &str) -> io::Result<InterfaceInfo> {
-    // SAFETY: the call takes no pointer.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    facts_named(request(name)?)
+}
+
+/// What there is to know of the interface that the request names.
+fn facts_named(named: libc::ifreq) -> io::Result<InterfaceInfo> {
+    let socket = any_socket()?;
     let ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
-        let mut request = request(name)?;
+        let mut request = named;
         // SAFETY: these requests read a name from an ifreq and write to its union; one is there.
         done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) })?;
         Ok(request)
@@ -52,10 +55,21 @@ pub fn facts(name: &str) -> io::Result<InterfaceInfo> {
 /// # Errors
 /// `ENODEV` if there is none in this network namespace.
 pub fn facts_at(index: i32) -> io::Result<InterfaceInfo> {
-    let facts = facts(&interface_name(index)?)?;
-    // Between the two questions it may have been renamed, and another called as it was.
-    let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-    if facts.index == index { Ok(facts) } else { Err(gone()) }
+    loop {
+        let named = named_at(index)?;
+        let facts = facts_named(named);
+        // Meanwhile it may have been renamed, and another called as it was: only its index says whether it is there.
+        if named_at(index)?.ifr_name != named.ifr_name {
+            continue;
+        }
+        match facts {
+            Ok(facts) if facts.index == index => return Ok(facts),
+            // It was renamed and named back.
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What the interface with this index is called.
@@ -63,17 +77,26 @@ pub fn facts_at(index: i32) -> io::Result<InterfaceInfo> {
 /// # Errors
 /// `ENODEV` if there is none in this network namespace.
 pub fn interface_name(index: i32) -> io::Result<String> {
-    // SAFETY: the call takes no pointer.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: an ifreq is numbers and bytes, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_ifru.ifru_ifindex = index;
+    let named = named_at(index)?;
+    let name = named.ifr_name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    Ok(String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned())
+}
+
+/// A request about the interface with this index, by the name that it has now.
+fn named_at(index: i32) -> io::Result<libc::ifreq> {
+    let socket = any_socket()?;
+    let mut named = no_request();
+    named.ifr_ifru.ifru_ifindex = index;
     let what = libc::SIOCGIFNAME as libc::Ioctl;
     // SAFETY: the request reads an index from an ifreq and writes a name to it; one is there.
-    done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) })?;
-    let name = request.ifr_name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
-    Ok(String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned())
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut named) })?;
+    Ok(named)
+}
+
+/// A socket to ask by: any will do.
+fn any_socket() -> io::Result<OwnedFd> {
+    // SAFETY: the call takes no pointer.
+    owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
 }
 
 /// Whether the interface with this index belongs to another: a bridge or a bond (`IFLA_MASTER`).
@@ -113,9 +136,7 @@ pub fn has_master(index: i32) -> io::Result<bool> {
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`; `EINVAL` if the device cannot have it.
 pub fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
-    // SAFETY: the call takes no pointer.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let socket = any_socket()?;
     let mut request = request(name)?;
     request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
     let what = libc::SIOCSIFMTU as libc::Ioctl;
@@ -125,8 +146,7 @@ pub fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
 
 /// An empty request about the interface `name`.
 pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: an ifreq is numbers and bytes, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let mut request = no_request();
     if name.len() >= request.ifr_name.len() || name.is_empty() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -134,4 +154,10 @@ pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
         *to = from as libc::c_char;
     }
     Ok(request)
+}
+
+/// A request about nothing.
+fn no_request() -> libc::ifreq {
+    // SAFETY: an ifreq is numbers and bytes, for which zero is a value.
+    unsafe { std::mem::zeroed() }
 }
