@@ -13,7 +13,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::trie::Trie;
 use datapath::fib::{
-    Algorithm, Decision, Fib, HashInput, Hashed, NextHop, Prefix, Route, RouteKey, Settings,
+    Algorithm, Decision, Fib, HashInput, Hashed, NextHop, Prefix, Route, RouteKey, Scope, Settings,
 };
 use datapath::rng::Rng;
 use datapath::units::Instant;
@@ -52,6 +52,7 @@ fn key(dst: u32) -> RouteKey {
         dst: IpAddr::V4(Ipv4Addr::from_bits(dst)),
         iif: Some(1),
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: 0,
         mark: 0,
         protocol: 6,

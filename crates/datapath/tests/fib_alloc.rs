@@ -1,7 +1,7 @@
 //! A look-up allocates nothing, however the next hop is chosen.
 
 use core::net::{IpAddr, Ipv4Addr};
-use datapath::fib::{Algorithm, Decision, Fib, NextHop, Prefix, Route, RouteKey};
+use datapath::fib::{Algorithm, Decision, Fib, NextHop, Prefix, Route, RouteKey, Scope};
 
 fn key(dst: u32) -> RouteKey {
     RouteKey {
@@ -9,6 +9,7 @@ fn key(dst: u32) -> RouteKey {
         dst: IpAddr::V4(Ipv4Addr::from_bits(dst)),
         iif: None,
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: 0,
         mark: 0,
         protocol: 6,

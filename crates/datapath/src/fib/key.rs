@@ -1,5 +1,6 @@
 //! The key of a route look-up and its result.
 
+use super::route::Scope;
 use core::net::IpAddr;
 
 /// The key of a route look-up (`struct flowi4` / `flowi6`).
@@ -14,6 +15,9 @@ pub struct RouteKey {
     /// Outgoing interface demanded by the socket, if any. IPv6 only prefers it where the source is
     /// known: see [`RouteKey::demanded_port`].
     pub oif: Option<u16>,
+    /// Routes that lead further than this do not count, in IPv4 (`flowi4_scope`): [`Scope::LINK`] for what goes to
+    /// neighbours alone, else [`Scope::UNIVERSE`].
+    pub scope: Scope,
     /// DSCP and ECN byte.
     pub tos: u8,
     /// fwmark.
@@ -41,6 +45,7 @@ impl RouteKey {
             dst,
             iif: None,
             oif: None,
+            scope: Scope::UNIVERSE,
             tos: 0,
             mark: 0,
             protocol: 0,

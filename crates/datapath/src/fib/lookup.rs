@@ -171,10 +171,11 @@ impl Fib {
         let port = key.demanded_port();
         let good =
             |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
+        let near = |alias: &Alias, info: &Info| info.shared.scope >= key.scope && good(alias, info);
         let suppressed = |rule: &Rule, found: &FoundRoute<'_>| self.is_suppressed(key, rule, found);
         let infos = &self.infos;
         match key.dst {
-            IpAddr::V4(dst) => self.v4.resolve(infos, key, dst.to_bits(), want, good, suppressed),
+            IpAddr::V4(dst) => self.v4.resolve(infos, key, dst.to_bits(), want, near, suppressed),
             IpAddr::V6(dst) if port == key.oif => {
                 self.v6.resolve(infos, key, dst.to_bits(), want, good, suppressed)
             }

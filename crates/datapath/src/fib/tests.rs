@@ -22,6 +22,7 @@ fn key(dst: &str) -> RouteKey {
         dst,
         iif: None,
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: 0,
         mark: 0,
         protocol: 17,
@@ -37,6 +38,31 @@ fn to(port: u16, gateway: &str) -> Decision {
 
 fn two_hops() -> Vec<NextHop> {
     vec![NextHop::new(1, Some(ip("10.0.1.2"))), NextHop::new(2, Some(ip("10.0.2.2")))]
+}
+
+/// Routes that lead further than the key's scope are passed over, also where they are the longest (`fib_table_lookup`).
+/// IPv6 has no scopes.
+#[test]
+fn a_scope_keeps_to_the_link() {
+    let mut fib = Fib::new();
+    for (prefix, gateway) in [("10.1.0.0/16", "10.9.0.1"), ("fd01::/64", "fd09::1")] {
+        fib.append(Route::via(net(prefix), 2, ip(gateway))).unwrap();
+    }
+    let far = Route { scope: Scope::UNIVERSE, ..Route::on_link(net("10.2.0.0/16"), 3) };
+    fib.append(far).unwrap();
+    fib.append(Route::local(ip("10.1.0.9"), 1)).unwrap();
+    let ask = |fib: &Fib, dst| fib.lookup(&RouteKey { scope: Scope::LINK, ..key(dst) });
+    for dst in ["10.1.0.1", "10.2.0.1"] {
+        assert_eq!(ask(&fib, dst), Decision::NoRoute, "{dst}");
+    }
+    assert_eq!(ask(&fib, "10.1.0.9"), Decision::Local);
+    assert_eq!(ask(&fib, "fd01::1"), to(2, "fd09::1"));
+    fib.append(Route::on_link(net("10.0.0.0/8"), 4)).unwrap();
+    let on_link = Decision::Forward(Hop { port: 4, gateway: None });
+    for dst in ["10.1.0.1", "10.2.0.1"] {
+        assert_eq!(ask(&fib, dst), on_link, "{dst}");
+        assert_ne!(fib.lookup(&key(dst)), on_link, "{dst}");
+    }
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::route_cache::{CachedRoute, Flow, RouteResult};
-use super::tcp::dont_route::without_gateway;
 use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
-use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey};
+use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey, Scope};
 use crate::node::{Port, Rx};
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::Cx;
@@ -155,12 +154,10 @@ impl Host {
             key.flow_label = self.label_of_socket(packet);
         }
         self.upkeep_changed = true;
-        let mut decision = self.fib.forward(now, &key, || flow_of(packet, &key));
-        let neighbours_only =
-            self.sockets.neighbours_only.as_deref().filter(|_| iif.is_none() && key.dst.is_ipv4());
-        if let Some(connections) = neighbours_only {
-            decision = without_gateway(&connections.0, packet, decision);
+        if iif.is_none() {
+            key.scope = self.scope_of(packet);
         }
+        let decision = self.fib.forward(now, &key, || flow_of(packet, &key));
         let way = decision.into();
         if let Some(layer) = &mut self.neighbours {
             // Cached answers do not include the gateway.
@@ -173,7 +170,7 @@ impl Host {
                 | Decision::NoRoute => None,
             };
         } else if let Network::Ipv4(ip) = &packet.network
-            && self.sockets.neighbours_only.is_none()
+            && !self.sockets.scopes_differ
         {
             self.route_cache.learn(&self.fib, ip.dst, &key, way);
         }
@@ -449,6 +446,7 @@ fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
         dst,
         iif,
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: packet.network.tos(),
         mark: packet.meta.mark,
         protocol: packet.network.protocol()?,

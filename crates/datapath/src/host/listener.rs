@@ -244,8 +244,7 @@ impl Host {
         Gate {
             full: state.queue_is_full(),
             abort: state.config.sysctl.tcp_abort_on_overflow != 0,
-            unreachable: state.config.socket.dont_route
-                && self.uses_gateway(socket.connection.ends().remote.ip()),
+            unreachable: self.is_out_of_scope(&state.config, socket.connection.ends().remote.ip()),
             accepted: socket.accepted,
             request: !socket.queued,
             cookie: false,

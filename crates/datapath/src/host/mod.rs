@@ -30,6 +30,7 @@ mod reassembly;
 mod room;
 mod route_cache;
 mod rx_ring;
+pub(crate) mod scope;
 mod snmp;
 mod socket;
 mod tcp;
@@ -54,7 +55,7 @@ pub(crate) use udp::UdpSharing;
 pub use udp::{IpcmCookie, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
 use crate::fib::source::Own;
-use crate::fib::{Decision, Fib, FibError, Hop, Prefix, Protocol, Route, RouteType, TableId};
+use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 use crate::metrics::PathMtu;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
@@ -304,12 +305,6 @@ impl Host {
         self.fib.lookup(&crate::fib::RouteKey::to(dst))
     }
 
-    /// Whether packets to `remote` go by a router, which `SO_DONTROUTE` forbids. IPv6 ignores it.
-    pub(crate) fn uses_gateway(&self, remote: IpAddr) -> bool {
-        let gateway = |hop: Hop| hop.gateway.is_some();
-        remote.is_ipv4() && matches!(self.route_to(remote), Decision::Forward(hop) if gateway(hop))
-    }
-
     /// The number of the interface by which packets to `remote` leave (`ifindex`): 1 is `lo`, then come the ports.
     pub(crate) fn interface_towards(&self, remote: IpAddr) -> u32 {
         match self.route_to(remote) {
@@ -330,7 +325,7 @@ impl Host {
     /// The source of packets to `remote` from a socket without an address (see
     /// [`Fib::source`]).
     pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
-        self.fib.source(&crate::fib::RouteKey::to(remote), own_addresses(&self.ports))
+        self.source_within(remote, Scope::UNIVERSE)
     }
 
     /// Notes that a socket has become ready for something.

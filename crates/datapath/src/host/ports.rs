@@ -1,7 +1,7 @@
 //! Local addresses and ports of TCP sockets.
 
 use super::Host;
-use crate::fib::Decision;
+use crate::fib::{Decision, Scope};
 use crate::tcp::config::SysctlError;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
@@ -113,12 +113,23 @@ impl Host {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, SocketError> {
+        self.tcp_local_within(now, local, remote, Scope::UNIVERSE)
+    }
+
+    /// The same by routes that lead no further than `scope`.
+    pub(crate) fn tcp_local_within(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        scope: Scope,
+    ) -> Result<SocketAddr, SocketError> {
         if remote.ip().is_multicast() || self.is_for_all(remote.ip()) {
             return Err(SocketError::NetUnreachable);
         }
         let mut local = local;
         if local.ip().is_unspecified() {
-            let source = self.source_address(remote.ip());
+            let source = self.source_within(remote.ip(), scope);
             local.set_ip(source.ok_or(SocketError::NetUnreachable)?);
         }
         if local.port() == 0 {

@@ -8,7 +8,6 @@ use crate::grow::reserve_one;
 use crate::node::SocketId;
 use crate::packet::Body;
 use crate::prefetch::prefetch_at;
-use crate::tcp::Ends;
 use crate::units::Instant;
 use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
@@ -78,10 +77,6 @@ impl Socket {
     }
 }
 
-/// Connections that take no way by a gateway.
-#[derive(Debug, Default)]
-pub(super) struct NeighboursOnly(pub Vec<Ends>);
-
 /// What a host has open. The number of a closed socket is used again once no packet has it as its
 /// owner any more (`sk_free` waits for `sk_wmem_alloc`), the lowest first: which one that is does not
 /// depend on when somebody looked whether packets were gone.
@@ -93,14 +88,14 @@ pub struct Sockets {
     free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
-    /// Whose segments go to neighbours alone, if some do (`SO_DONTROUTE`). In a box, as there may be many hosts.
-    pub(super) neighbours_only: Option<Box<NeighboursOnly>>,
     /// UDP sockets by local port and address; several have both only where they share it, the oldest first.
     pub(super) udp: BTreeMap<(u16, IpAddr), Vec<u32>>,
     /// Ports for those who ask for none.
     pub(super) ephemeral: Ephemeral,
     /// Some socket has asked for datagrams that come together (`udp_encap_needed_key`).
     pub(super) udp_gro: bool,
+    /// Some socket has sent to neighbours alone, or wants to (`SO_DONTROUTE`).
+    pub(super) scopes_differ: bool,
 }
 
 /// A place for a socket.
@@ -110,6 +105,9 @@ struct Slot {
     socket: Option<Socket>,
     /// How many sockets have been closed here.
     generation: u32,
+    /// What its TCP socket sends goes to neighbours alone (`SOCK_LOCALROUTE`). Here, as the look-up asks for it while the socket
+    /// is lent out.
+    local_route: bool,
 }
 
 impl Host {
@@ -165,7 +163,7 @@ impl Sockets {
         }
         // Most hosts have one or two, and there may be many hosts.
         reserve_one(&mut self.slots, 1);
-        self.slots.push(Slot { socket: Some(socket), generation: 0 });
+        self.slots.push(Slot { socket: Some(socket), ..Slot::default() });
         self.slots.len() as u32 - 1
     }
 
@@ -192,7 +190,9 @@ impl Sockets {
 
     /// Gives a reserved number back that was not needed.
     pub(super) fn release(&mut self, id: u32) {
-        assert!(self.slots[id as usize].socket.is_none(), "socket {id} is in use");
+        let slot = &mut self.slots[id as usize];
+        assert!(slot.socket.is_none(), "socket {id} is in use");
+        slot.local_route = false;
         self.free.push(Reverse(id));
     }
 
@@ -215,19 +215,14 @@ impl Sockets {
         }
     }
 
-    /// A connection goes to neighbours alone from now on, or no longer.
-    pub(super) fn set_dont_route(&mut self, ends: Ends, on: bool) {
-        if on {
-            let NeighboursOnly(list) = &mut **self.neighbours_only.get_or_insert_default();
-            if !list.contains(&ends) {
-                list.push(ends);
-            }
-        } else if let Some(some) = &mut self.neighbours_only {
-            some.0.retain(|other| *other != ends);
-            if some.0.is_empty() {
-                self.neighbours_only = None;
-            }
-        }
+    /// A TCP socket sends to neighbours alone from now on, or no longer.
+    pub(super) fn set_local_route(&mut self, id: u32, on: bool) {
+        self.slots[id as usize].local_route = on;
+    }
+
+    /// Whether the socket with that number is lent out at present, or about to be made, and sends to neighbours alone.
+    pub(super) fn lent_has_local_route(&self, id: u32) -> bool {
+        self.slots.get(id as usize).is_some_and(|slot| slot.socket.is_none() && slot.local_route)
     }
 
     /// Lends a socket out; its number stays taken.
@@ -249,6 +244,7 @@ impl Sockets {
         let slot = self.slots.get_mut(id as usize)?;
         let socket = slot.socket.take()?;
         slot.generation = slot.generation.wrapping_add(1);
+        slot.local_route = false;
         match socket.unsent() {
             0 => self.free.push(Reverse(id)),
             left => drop(self.leaving.insert(id, left)),

@@ -3,7 +3,6 @@
 
 mod arrive;
 mod calls;
-pub(super) mod dont_route;
 mod ends;
 mod learnt;
 mod lend;
@@ -314,10 +313,14 @@ impl Host {
     }
 
     /// A number for a connection that is about to be made.
-    pub(super) fn reserve_socket(&mut self, now: Instant) -> u32 {
+    pub(super) fn reserve_socket(&mut self, now: Instant, config: &TcpConfig) -> u32 {
         self.begin_syscall(now);
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
+        self.lent_last = id;
+        if config.socket.dont_route {
+            self.set_local_route(id, true);
+        }
         id
     }
 
@@ -328,9 +331,6 @@ impl Host {
         listener: Option<u32>,
     ) {
         let ends = connection.ends();
-        if connection.config().socket.dont_route {
-            self.keep_to_neighbours(ends, true);
-        }
         if let Some(at) = connection.wake_at() {
             self.socket_timers.arm(id, at);
         }

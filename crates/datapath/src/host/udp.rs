@@ -106,6 +106,8 @@ pub struct UdpSocket {
     hash: u32,
     /// The flow label that the latest datagram was told to have; 0: none (`IPV6_FLOWINFO_SEND`).
     pub(super) told_label: u32,
+    /// The latest datagram was to go to neighbours alone (`MSG_DONTROUTE`, `SO_DONTROUTE`).
+    pub(super) told_dont_route: bool,
     /// The pending error (`sk_err`).
     pub(super) error: Option<NetworkError>,
     /// ICMP errors with `recverr`.
@@ -161,6 +163,7 @@ impl UdpSocket {
             peer: None,
             hash: 0,
             told_label: 0,
+            told_dont_route: false,
             error: None,
             errors: VecDeque::new(),
             wakes: WakeCounts::default(),

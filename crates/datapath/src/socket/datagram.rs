@@ -17,6 +17,7 @@ use super::number::*;
 use super::options::shortened;
 use super::table::File;
 use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, WakeCounts};
+use crate::host::scope::rt_scope;
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -311,8 +312,8 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        let gateway = socket.settings.dont_route() && host.uses_gateway(remote.ip());
-        if gateway || host.source_address(remote.ip()).is_none() {
+        let scope = rt_scope(socket.settings.dont_route());
+        if host.source_within(remote.ip(), scope).is_none() {
             return Err(Errno::ENETUNREACH);
         }
         let any = socket.any();

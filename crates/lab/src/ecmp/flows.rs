@@ -3,7 +3,7 @@
 use super::FlowLoad;
 use crate::input;
 use datapath::fib::dissect::packet_flow;
-use datapath::fib::{HashInput, RouteKey};
+use datapath::fib::{HashInput, RouteKey, Scope};
 use flate2::read::GzDecoder;
 use pcap::Reader;
 use std::collections::HashMap;
@@ -115,6 +115,7 @@ pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
             dst: flow.outer.dst,
             iif: Some(ELSEWHERE),
             oif: None,
+            scope: Scope::UNIVERSE,
             tos: packet.network.tos(),
             mark: 0,
             protocol: flow.outer.protocol,
@@ -222,6 +223,7 @@ fn flow_from_line(line: &str, order: &[usize; 6]) -> Result<FlowLoad, (usize, St
         dst,
         iif: Some(ELSEWHERE),
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: 0,
         mark: 0,
         protocol: protocol(field(2)?)?,

@@ -12,7 +12,8 @@ use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::source::Own;
 use datapath::fib::{
-    Decision, Fib, Hashed, Hop, LinkState, NextHop, Prefix, Route, RouteKey, Settings, dissect,
+    Decision, Fib, Hashed, Hop, LinkState, NextHop, Prefix, Route, RouteKey, Scope, Settings,
+    dissect,
 };
 use datapath::units::{Duration, Instant};
 use serde_json::Value;
@@ -83,6 +84,7 @@ fn tuple(value: &Value) -> Result<RouteKey, String> {
         dst: address(1)?,
         iif: None,
         oif: None,
+        scope: Scope::UNIVERSE,
         tos: 0,
         mark: 0,
         protocol: number(2)? as u8,
@@ -264,6 +266,7 @@ impl Check<'_> {
                 dst: flow.outer.dst,
                 iif: Some(INPUT_PORT),
                 oif: None,
+                scope: Scope::UNIVERSE,
                 tos: 0,
                 mark: 0,
                 protocol: flow.outer.protocol,

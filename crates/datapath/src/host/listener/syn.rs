@@ -89,7 +89,7 @@ impl Host {
         let mut endpoints = self.endpoints(now, ends, &config);
         endpoints.iss = iss.unwrap_or(endpoints.iss);
         endpoints.reopens = iss.is_some();
-        let id = self.reserve_socket(now);
+        let id = self.reserve_socket(now, &config);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::accept(id, config, endpoints, syn, admission, cx)
         });
@@ -109,7 +109,7 @@ impl Host {
 
     /// Whether a SYN came from behind a gateway, which `SO_DONTROUTE` forbids: it is dropped (`inet_csk_route_req`).
     fn has_no_way_to(&mut self, config: &TcpConfig, ends: Ends) -> bool {
-        let unreachable = config.socket.dont_route && self.uses_gateway(ends.remote.ip());
+        let unreachable = self.is_out_of_scope(config, ends.remote.ip());
         if unreachable {
             self.stats.out_no_routes += 1;
             self.tcp_stack().mib.listen_drops += 1;
@@ -163,9 +163,12 @@ impl Host {
         endpoints.iss = syncookies::make(self.tcp_stack().secret, now, ends, &tcp);
         let config = Arc::clone(config);
         self.tcp_stack().mib.req_q_full_do_cookies += 1;
+        // It has no socket, but goes as that of one.
+        let id = self.reserve_socket(now, &config);
         self.with_cx(now, Gate::default(), |cx| {
             Connection::send_cookie(config, endpoints, syn, cx)
         });
+        self.sockets.release(id);
         if let Some(state) = self.tcp_listener_mut(listener) {
             state.cookies_sent_at = Some(now);
         }
@@ -198,14 +201,14 @@ impl Host {
             self.drop_syn();
             return true;
         }
-        if config.socket.dont_route && self.uses_gateway(ends.remote.ip()) {
+        if self.is_out_of_scope(&config, ends.remote.ip()) {
             return true;
         }
         let syn =
             Tcp { seq: tcp.seq - 1, flags: TcpFlags::SYN, options: remembered.options, ..tcp };
         let mut endpoints = self.endpoints(now, ends, &config);
         endpoints.iss = Seq((tcp.ack - 1).0);
-        let id = self.reserve_socket(now);
+        let id = self.reserve_socket(now, &config);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::from_cookie(id, config, endpoints, &syn, remembered.ecn, cx)
         });

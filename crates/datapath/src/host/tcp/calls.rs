@@ -38,7 +38,7 @@ impl Host {
         let local = self.bind_local(now, local, remote)?;
         let mut ends = self.endpoints(now, Ends { local, remote }, config);
         self.take_over_time_wait(now, &mut ends);
-        let id = self.reserve_socket(now);
+        let id = self.reserve_socket(now, config);
         let config = config.clone().shared();
         let gate = Gate::default();
         let connection =

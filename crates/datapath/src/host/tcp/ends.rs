@@ -2,6 +2,7 @@
 //! sequence number.
 
 use crate::fib::{Decision, Features, RouteKey};
+use crate::host::scope::rt_scope;
 use crate::host::udp::LOOPBACK_MTU;
 use crate::host::{Host, SocketError};
 use crate::packet::seq::Seq;
@@ -28,7 +29,8 @@ impl Host {
         config: &TcpConfig,
     ) -> Endpoints {
         let Ends { local, remote } = ends;
-        let mut mtu = match self.route_to(remote.ip()) {
+        let scope = rt_scope(config.socket.dont_route);
+        let mut mtu = match self.route_within(remote.ip(), scope) {
             Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
             Decision::Local
             | Decision::Blackhole
@@ -36,7 +38,7 @@ impl Host {
             | Decision::Prohibit
             | Decision::NoRoute => LOOPBACK_MTU,
         };
-        let matching = self.fib().matching(&RouteKey::to(remote.ip()));
+        let matching = self.fib().matching(&RouteKey { scope, ..RouteKey::to(remote.ip()) });
         let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
         let mut route = matching.map(|route| route.metrics).unwrap_or_default();
         if let Some(by_route) = route.mtu {

@@ -160,7 +160,6 @@ impl Host {
             if let Some(learnt) = &mut stack.learnt {
                 learnt.ports_used_up = None;
             }
-            self.sockets.set_dont_route(ends, false);
         }
     }
 

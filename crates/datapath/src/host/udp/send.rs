@@ -3,6 +3,7 @@
 use super::{IpcmCookie, LOOPBACK_MTU, truesize_with};
 use crate::fib::Decision;
 use crate::host::Host;
+use crate::host::scope::rt_scope;
 use crate::host::socket::SocketError;
 use crate::node::SocketId;
 use crate::packet::{
@@ -29,6 +30,8 @@ pub(crate) struct DatagramRoute {
     gso_size: u16,
     /// Over IPv6.
     flow_label: u32,
+    /// To neighbours alone.
+    dont_route: bool,
 }
 
 /// `UDP_MAX_SEGMENTS`: datagrams of one call.
@@ -96,13 +99,14 @@ impl Host {
         cookie: &IpcmCookie,
     ) -> Result<DatagramRoute, SocketError> {
         let ipv6 = remote.is_ipv6();
-        let way = self.route_to(remote.ip());
-        if way == Decision::NoRoute || cookie.dont_route && self.uses_gateway(remote.ip()) {
+        let scope = rt_scope(cookie.dont_route);
+        let way = self.route_within(remote.ip(), scope);
+        if way == Decision::NoRoute {
             return Err(SocketError::Unreachable);
         }
         let src = match cookie.source.unwrap_or(self.open_udp(id)?.local.ip()) {
             ip if ip.is_unspecified() => {
-                self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?
+                self.source_within(remote.ip(), scope).ok_or(SocketError::Unreachable)?
             }
             ip => ip,
         };
@@ -143,6 +147,7 @@ impl Host {
             mark: cookie.mark.unwrap_or(socket.mark),
             gso_size: cookie.gso_size,
             flow_label: cookie.flow_label,
+            dont_route: cookie.dont_route,
         })
     }
 
@@ -174,6 +179,7 @@ impl Host {
         let gso_segs = if gso_size == 0 { 1 } else { body.len.div_ceil(gso_size.into()) as u16 };
         socket.unsent_truesize += truesize;
         socket.told_label = way.flow_label;
+        socket.told_dont_route = way.dont_route;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
         let meta = Meta { gso_size, gso_segs, priority, mark, truesize, owner, ..Meta::default() };
         let packet = Packet {
@@ -186,6 +192,9 @@ impl Host {
         };
         if limit != u64::MAX {
             self.limit_sender(owner, limit);
+        }
+        if way.dont_route {
+            self.heed_scopes();
         }
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, path.bytes, &mut packet.finish()))

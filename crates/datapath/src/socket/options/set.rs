@@ -103,8 +103,9 @@ impl Setter<'_> {
                 self.reset_route();
                 self.configure(|config| config.socket.dont_route = on);
                 match self.stream.phase {
-                    Phase::Listener(id) => self.host.listener_set_dont_route(id, on),
-                    Phase::Connection(id) => drop(self.host.tcp_set_dont_route(id, on)),
+                    Phase::Listener(id) | Phase::Connection(id) => {
+                        let _ = self.host.tcp_set_dont_route(id, on);
+                    }
                     Phase::Fresh | Phase::Deferred(_) => {}
                 }
             }

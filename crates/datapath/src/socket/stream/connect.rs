@@ -1,7 +1,9 @@
 //! `connect(2)` in all its forms: waiting or not, with Fast Open, anew, and to `AF_UNSPEC`.
 
 use super::{Phase, take_error, wait};
+use crate::fib::Decision;
 use crate::host::Host;
+use crate::host::scope::rt_scope;
 use crate::socket::answer::{Return, SyscallResult};
 use crate::socket::argument::Address;
 use crate::socket::call::{Fd, Progress};
@@ -81,7 +83,8 @@ impl Sockets {
         if remote.ip().is_unspecified() {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
-        if stream.options.dont_route() && host.uses_gateway(remote.ip()) {
+        let scope = rt_scope(stream.options.dont_route());
+        if host.route_within(remote.ip(), scope) == Decision::NoRoute {
             return Err(Errno::ENETUNREACH);
         }
         let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());
@@ -91,15 +94,12 @@ impl Sockets {
         {
             local.set_port(stream_bound.port());
         }
-        let local = host.tcp_local_for(now, local, remote).map_err(Errno::from)?;
+        let local = host.tcp_local_within(now, local, remote, scope).map_err(Errno::from)?;
         let id = host
             .tcp_connect_with(now, local, remote, &stream.config, fast_open)
             .map_err(Errno::from)?;
         if stream.remains.is_some() {
             let _ = host.with_tcp(now, id, |tcp, _| tcp.follows_another());
-        }
-        if stream.options.dont_route() {
-            let _ = host.tcp_set_dont_route(id, true);
         }
         stream.phase = Phase::Connection(id);
         stream.bound = Some(local);
