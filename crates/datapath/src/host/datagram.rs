@@ -220,8 +220,7 @@ impl Host {
     /// # Errors
     /// It is not an open UDP socket.
     pub fn udp_has_error(&self, id: SocketId) -> Result<bool, SocketError> {
-        let socket = self.open_udp(id)?;
-        Ok(socket.error.is_some() || !socket.errors.is_empty())
+        Ok(self.open_udp(id)?.has_error())
     }
 
     /// How often the waiters of a UDP socket have been woken.

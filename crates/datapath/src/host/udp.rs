@@ -209,6 +209,11 @@ impl UdpSocket {
         self.unsent_truesize * 2 <= self.send_buffer
     }
 
+    /// Whether there is an error to be told.
+    pub(crate) fn has_error(&self) -> bool {
+        self.error.is_some() || !self.errors.is_empty()
+    }
+
     /// The datagram that will be read next.
     pub fn first(&self) -> Option<&Datagram> {
         self.received.front().map(|waiting| &waiting.datagram)

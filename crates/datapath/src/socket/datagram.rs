@@ -15,9 +15,10 @@ use super::family;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use super::number::*;
 use super::options::shortened;
+use super::poll::{WRITABLE, udp_poll};
 use super::table::File;
-use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, WakeCounts};
 use crate::host::scope::rt_scope;
+use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, WakeCounts};
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -181,16 +182,7 @@ impl DatagramSocket {
         if self.shut == (true, true) {
             events |= EPOLLHUP;
         }
-        if socket.is_some_and(|socket| socket.first().is_some()) {
-            events |= EPOLLIN | EPOLLRDNORM;
-        }
-        if socket.is_none_or(UdpSocket::is_writable) {
-            events |= EPOLLOUT | EPOLLWRNORM;
-        }
-        if self.id.is_some_and(|id| host.udp_has_error(id) == Ok(true)) {
-            events |= EPOLLERR;
-        }
-        events
+        events | socket.map_or(WRITABLE, udp_poll)
     }
 }
 

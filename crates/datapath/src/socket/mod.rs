@@ -41,7 +41,7 @@ pub use argument::{Address, Buffer, Control, EpollEvent, ExtendedError, Iov, Mes
 pub use call::{Call, Fd, Syscall};
 pub use errno::Errno;
 pub use option::{Md5Signature, OptionValue};
-pub use poll::tcp_poll;
+pub use poll::{tcp_poll, udp_poll};
 
 use crate::host::{Host, SocketId};
 use crate::units::Instant;

@@ -9,14 +9,14 @@ use super::file::PipeEnd;
 use super::stream::{Phase, Stream};
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, Listener};
+use crate::host::{Host, Listener, UdpSocket};
 use crate::tcp::Connection;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use core::task::Poll;
 
 const READABLE: u32 = number::EPOLLIN | number::EPOLLRDNORM;
-const WRITABLE: u32 = number::EPOLLOUT | number::EPOLLWRNORM;
+pub(super) const WRITABLE: u32 = number::EPOLLOUT | number::EPOLLWRNORM;
 
 impl Sockets {
     /// `poll(2)`.
@@ -134,6 +134,21 @@ fn shut_before(stream: &Stream) -> u32 {
     let own = &stream.config.socket;
     let ended = if own.shut_read { READABLE | number::EPOLLRDHUP } else { 0 };
     ended | if own.shut_read && own.shut_write { number::EPOLLHUP } else { 0 }
+}
+
+/// What a UDP socket is ready for, as `EPOLL*` bits (`udp_poll`); what has been shut down is not its business.
+pub fn udp_poll(socket: &UdpSocket) -> u32 {
+    let mut events = 0;
+    if socket.first().is_some() {
+        events |= READABLE;
+    }
+    if socket.is_writable() {
+        events |= WRITABLE;
+    }
+    if socket.has_error() {
+        events |= number::EPOLLERR;
+    }
+    events
 }
 
 /// What a connection is ready for, as `EPOLL*` bits (`tcp_poll`). Room to write is asked for with it: as in the kernel, a

@@ -5,6 +5,7 @@ use super::stack::{Shared, Stack, State};
 use super::stream::{call_failed, errno, failed};
 use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::{Datagram, Host, SocketError, SocketId, UdpSocket as Udp};
+use datapath::socket::udp_poll;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -216,15 +217,11 @@ impl UdpSocket {
     ) -> Poll<io::Result<Readiness>> {
         self.shared().call(|state, _| {
             state.check()?;
-            let has_error = state.host.udp_has_error(self.id).map_err(call_failed)?;
-            let udp = state.host.udp_socket(self.id).map_err(call_failed)?;
-            let ready = Readiness {
-                // A call that receives tells the error.
-                readable: udp.first().is_some() || has_error,
-                writable: udp.is_writable(),
-                error: has_error,
-                ..Readiness::default()
-            };
+            let events = udp_poll(state.host.udp_socket(self.id).map_err(call_failed)?);
+            let mut ready = Readiness::of(events);
+            // A call that receives tells the error, and after it all is as before.
+            ready.readable |= ready.error;
+            ready.write_closed = false;
             ready.or_wait(state, self.id, cx.waker(), [reading, writing])
         })
     }
