@@ -143,6 +143,7 @@ numbers! {
         SO_COOKIE = 57;
         SO_ZEROCOPY = 60;
         SO_TXTIME = 61;
+        SO_BUF_LOCK = 72;
         SO_TXREHASH = 74;
         // SOL_TCP
         TCP_NODELAY = 1;

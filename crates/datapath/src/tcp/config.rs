@@ -5,7 +5,7 @@ pub(crate) mod ranges;
 mod socket_options;
 mod sysctls;
 
-pub use socket_options::{Ipv6Options, Linger2, PmtuDiscovery, SocketOptions};
+pub use socket_options::{Ipv6Options, Linger2, PmtuDiscovery, SocketOptions, lock};
 pub use sysctls::{Sysctl, SysctlError};
 
 use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
@@ -153,6 +153,31 @@ impl TcpConfig {
     pub(crate) fn rcvbuf(&self) -> u32 {
         let usual = || self.sysctl.tcp_rmem[1].max(self.socket.rcvlowat.saturating_mul(2));
         doubled(self.receive_buffer, MIN_RCVBUF).unwrap_or_else(usual)
+    }
+
+    /// Whose sizes are not tuned (`sk_userlocks`, `SO_BUF_LOCK`), of [`lock`].
+    pub(crate) fn buf_lock(&self) -> u8 {
+        let given = |buffer: Option<NonZeroU32>, lock| if buffer.is_some() { lock } else { 0 };
+        self.socket.buf_lock.unwrap_or_else(|| {
+            given(self.send_buffer, lock::SEND) | given(self.receive_buffer, lock::RECEIVE)
+        })
+    }
+
+    /// The send buffer keeps its size.
+    pub(crate) fn sndbuf_is_locked(&self) -> bool {
+        self.buf_lock() & lock::SEND != 0
+    }
+
+    /// The receive buffer keeps its size.
+    pub(crate) fn rcvbuf_is_locked(&self) -> bool {
+        self.buf_lock() & lock::RECEIVE != 0
+    }
+
+    /// A size was given: it is kept.
+    pub(crate) fn lock_buffer(&mut self, which: u8) {
+        if let Some(locks) = self.socket.buf_lock {
+            self.socket.buf_lock = Some(locks | which);
+        }
     }
 
     /// A configuration for `profile` with that kernel's defaults.

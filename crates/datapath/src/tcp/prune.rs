@@ -55,7 +55,7 @@ impl Connection {
     fn clamp_window(&mut self) {
         self.ack.quick = 0;
         let max = self.config.sysctl.tcp_rmem[2];
-        if self.rcv.rcvbuf < max && self.config.receive_buffer.is_none() {
+        if self.rcv.rcvbuf < max && !self.config.rcvbuf_is_locked() {
             self.rcv.rcvbuf = self.rcv.rmem_alloc.min(max);
         }
         if self.rcv.rmem_alloc > self.rcv.rcvbuf {

@@ -272,7 +272,7 @@ impl Connection {
         if copied > self.rcv.space && self.config.profile.rcvbuf_grows_out_of_order {
             self.right_size(copied);
         } else if copied > self.rcv.space {
-            if self.config.sysctl.tcp_moderate_rcvbuf != 0 && self.config.receive_buffer.is_none() {
+            if self.config.sysctl.tcp_moderate_rcvbuf != 0 && !self.config.rcvbuf_is_locked() {
                 self.grow_rcvbuf(copied);
             }
             self.rcv.space = copied;
@@ -286,7 +286,7 @@ impl Connection {
     pub(super) fn right_size(&mut self, space: u32) {
         let old = core::mem::replace(&mut self.rcv.space, space).max(1);
         let sysctl = &self.config.sysctl;
-        if sysctl.tcp_moderate_rcvbuf == 0 || self.config.receive_buffer.is_some() {
+        if sysctl.tcp_moderate_rcvbuf == 0 || self.config.rcvbuf_is_locked() {
             return;
         }
         let mut window = u64::from(space) << 1;
@@ -339,7 +339,7 @@ impl Connection {
 
     /// The connection is established: sets the measurements going (`tcp_init_buffer_space`).
     pub(super) fn init_buffer_space(&mut self, now: Instant) {
-        if self.config.send_buffer.is_none() {
+        if !self.config.sndbuf_is_locked() {
             self.sndbuf_expand();
         }
         let advmss = self.opt.advmss;

@@ -124,14 +124,14 @@ impl Connection {
         }
     }
 
-    /// `SO_RCVLOWAT` was set: perhaps there is enough to read now; and unless `SO_RCVBUF` has, it says how much has to
+    /// `SO_RCVLOWAT` was set: perhaps there is enough to read now; and unless that is locked, it says how much has to
     /// fit into the receive buffer (`tcp_set_rcvlowat`).
     pub fn rcvlowat_changed(&mut self, cx: &mut Cx<'_>) {
         if self.is_readable() || self.rcv.fin_received {
             cx.ready |= SocketReady::READABLE;
         }
         let lowat = self.config.socket.rcvlowat;
-        if self.config.receive_buffer.is_some() {
+        if self.config.rcvbuf_is_locked() {
             return;
         }
         let space = self.space_from_win(lowat.into());

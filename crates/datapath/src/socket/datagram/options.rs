@@ -15,7 +15,7 @@ use crate::socket::options::{
     IPV6_MIN_MTU, LINGER_LEN, StoredValue, number_of_length, path_mtu_discovery, pmtu_number,
     reported_linger,
 };
-use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery};
+use crate::tcp::config::{Ipv6Options, MIN_RCVBUF, MIN_SNDBUF, PmtuDiscovery, lock};
 use crate::units::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 pub(super) struct Settings {
     pub receive_buffer: u32,
     pub send_buffer: u32,
+    /// `SO_BUF_LOCK`: nothing tunes buffers here, but it is read back.
+    pub buf_lock: u8,
     pub receive_timeout: Option<Duration>,
     pub send_timeout: Option<Duration>,
     pub tos: u8,
@@ -171,6 +173,7 @@ impl Default for Settings {
         Self {
             receive_buffer: UDP_RECEIVE_BUFFER,
             send_buffer: UDP_SEND_BUFFER,
+            buf_lock: 0,
             receive_timeout: None,
             send_timeout: None,
             tos: 0,
@@ -286,6 +289,7 @@ impl Sockets {
             (SOL_SOCKET, SO_DOMAIN) => (if socket.ipv6 { AF_INET6 } else { AF_INET }).into(),
             (SOL_SOCKET, SO_RCVBUF) => own.receive_buffer.into(),
             (SOL_SOCKET, SO_SNDBUF) => own.send_buffer.into(),
+            (SOL_SOCKET, SO_BUF_LOCK) => own.buf_lock.into(),
             (SOL_SOCKET, SO_REUSEADDR) => own.reuse_address.into(),
             (SOL_SOCKET, SO_REUSEPORT) => own.reuse_port.into(),
             (SOL_SOCKET, SO_BROADCAST) => own.broadcast.into(),
@@ -376,8 +380,15 @@ impl DatagramSocket {
         let own = &mut self.settings;
         let doubled = |least: u32| ((value as u32).min(BUFFER_MAX) * 2).max(least);
         match (level, name) {
-            (SOL_SOCKET, SO_SNDBUF) => own.send_buffer = doubled(MIN_SNDBUF),
-            (SOL_SOCKET, SO_RCVBUF) => own.receive_buffer = doubled(MIN_RCVBUF),
+            (SOL_SOCKET, SO_SNDBUF) => {
+                own.send_buffer = doubled(MIN_SNDBUF);
+                own.buf_lock |= lock::SEND;
+            }
+            (SOL_SOCKET, SO_RCVBUF) => {
+                own.receive_buffer = doubled(MIN_RCVBUF);
+                own.buf_lock |= lock::RECEIVE;
+            }
+            (SOL_SOCKET, SO_BUF_LOCK) => own.buf_lock = lock::named(value).ok_or(Errno::EINVAL)?,
             (SOL_SOCKET, SO_RCVLOWAT) => {
                 let value = if value < 0 { i32::MAX as u32 } else { (value as u32).max(1) };
                 own.plain.receive_low_water = value;

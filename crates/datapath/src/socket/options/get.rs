@@ -46,6 +46,7 @@ pub(super) fn socket_value(
         SO_RCVBUF => {
             tcp_of(host, stream).map_or_else(|| config.rcvbuf(), Connection::rcvbuf).into()
         }
+        SO_BUF_LOCK => config.buf_lock().into(),
         SO_KEEPALIVE => config.keepalive.into(),
         SO_OOBINLINE => config.socket.oob_inline.into(),
         SO_PRIORITY => config.priority.into(),

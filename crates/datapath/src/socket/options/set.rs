@@ -7,7 +7,7 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
-use crate::tcp::config::{PmtuDiscovery, TcpConfig};
+use crate::tcp::config::{PmtuDiscovery, TcpConfig, lock};
 use crate::tcp::state::State;
 use crate::units::Instant;
 use core::num::{NonZeroU8, NonZeroU32};
@@ -85,6 +85,10 @@ impl Setter<'_> {
             SO_SNDBUFFORCE => self.send_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
             SO_RCVBUF => self.receive_buffer(self.bounded(value)),
             SO_RCVBUFFORCE => self.receive_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
+            SO_BUF_LOCK => {
+                let locks = lock::named(value).ok_or(Errno::EINVAL)?;
+                self.configure(|config| config.socket.buf_lock = Some(locks));
+            }
             SO_KEEPALIVE => {
                 let now = self.now;
                 self.with_tcp(|tcp, _| tcp.keep_alive(on, now));
@@ -158,7 +162,10 @@ impl Setter<'_> {
     fn send_buffer(&mut self, value: i64) {
         // Zero is given as well, and is not "autotuned".
         let given = NonZeroU32::new((value as u32).max(1));
-        self.configure(|config| config.send_buffer = given);
+        self.configure(|config| {
+            config.send_buffer = given;
+            config.lock_buffer(lock::SEND);
+        });
         let sndbuf = self.stream.config.sndbuf();
         self.with_tcp(|tcp, cx| {
             tcp.set_sndbuf(sndbuf);
@@ -168,7 +175,10 @@ impl Setter<'_> {
 
     fn receive_buffer(&mut self, value: i64) {
         let given = NonZeroU32::new((value as u32).max(1));
-        self.configure(|config| config.receive_buffer = given);
+        self.configure(|config| {
+            config.receive_buffer = given;
+            config.lock_buffer(lock::RECEIVE);
+        });
         let rcvbuf = self.stream.config.rcvbuf();
         self.with_tcp(|tcp, _| tcp.set_rcvbuf(rcvbuf));
     }
@@ -176,9 +186,11 @@ impl Setter<'_> {
     fn receive_low_water(&mut self, value: i64) {
         let value = if value < 0 { i64::from(i32::MAX) } else { value.max(1) };
         let config = &self.stream.config;
-        let cap = match config.receive_buffer {
-            Some(_) => config.rcvbuf() / 2,
-            None => config.sysctl.tcp_rmem[2] >> 1,
+        let cap = if config.rcvbuf_is_locked() {
+            let tcp = self.stream.connection().and_then(|id| self.host.tcp_connection(id));
+            tcp.map_or_else(|| config.rcvbuf(), Connection::rcvbuf) / 2
+        } else {
+            config.sysctl.tcp_rmem[2] >> 1
         };
         let lowat = value.min(cap.into()) as u32;
         self.stream.options.rcvlowat = lowat;
@@ -191,7 +203,7 @@ impl Setter<'_> {
     /// larger (`tcp_set_rcvlowat`).
     fn widen_clamp(&mut self, lowat: u32) {
         let config = &self.stream.config;
-        let grows = lowat > config.sysctl.tcp_rmem[1] / 2 && config.receive_buffer.is_none();
+        let grows = lowat > config.sysctl.tcp_rmem[1] / 2 && !config.rcvbuf_is_locked();
         if grows && config.socket.window_clamp.is_some() && self.stream.connection().is_none() {
             self.configure(|config| config.socket.window_clamp = NonZeroU32::new(lowat));
         }

@@ -36,6 +36,8 @@ pub struct SocketOptions {
     pub rto_min_us: Option<NonZeroU32>,
     /// `TCP_DELACK_MAX_US`; else 200 ms. Where it ends below the lowest retransmission timeout, less.
     pub delack_max_us: Option<NonZeroU32>,
+    /// `SO_BUF_LOCK`: whose sizes are not tuned ([`lock`]); else those that were given.
+    pub buf_lock: Option<u8>,
     /// `SO_TXREHASH`; else `net.core.txrehash`.
     pub txrehash: Option<bool>,
     /// `TCP_FASTOPEN_NO_COOKIE`.
@@ -75,6 +77,19 @@ pub struct SocketOptions {
     pub reflects_flow_label: bool,
     /// What an `AF_INET6` socket keeps for what goes over IPv6; without it that goes by the options of IPv4.
     pub ipv6: Option<Ipv6Options>,
+}
+
+/// `SOCK_BUF_LOCK_MASK`: buffers whose size nothing changes but their option (`SO_BUF_LOCK`).
+pub mod lock {
+    /// `SOCK_SNDBUF_LOCK`: `SO_SNDBUF` sets it.
+    pub const SEND: u8 = 1;
+    /// `SOCK_RCVBUF_LOCK`: `SO_RCVBUF` sets it.
+    pub const RECEIVE: u8 = 2;
+
+    /// The locks that a value of `SO_BUF_LOCK` names; `None` if it names others.
+    pub(crate) fn named(value: i64) -> Option<u8> {
+        u8::try_from(value).ok().filter(|value| value & !(SEND | RECEIVE) == 0)
+    }
 }
 
 /// Options of an `AF_INET6` socket that what goes over IPv6 goes by (`struct ipv6_pinfo`). What goes to IPv4-mapped

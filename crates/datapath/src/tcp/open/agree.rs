@@ -14,11 +14,11 @@ impl Connection {
         let sysctl = &self.config.sysctl;
         let full = self.full_space();
         let own = self.config.socket.window_clamp.or(route.window).map(NonZeroU32::get);
-        let clamp = match (own, self.config.receive_buffer) {
-            (Some(own), None) => own,
-            (Some(own), Some(_)) => own.min(full),
-            (None, Some(_)) => full,
-            (None, None) => u32::from(u16::MAX) << MAX_WSCALE,
+        let clamp = match (own, self.config.rcvbuf_is_locked()) {
+            (Some(own), false) => own,
+            (Some(own), true) => own.min(full),
+            (None, true) => full,
+            (None, false) => u32::from(u16::MAX) << MAX_WSCALE,
         };
         let mut space = full.min(clamp);
         if space > mss {

@@ -70,7 +70,7 @@ impl Connection {
 
     /// `tcp_should_expand_sndbuf`: the window is not full for lack of data.
     fn should_expand_sndbuf(&self) -> bool {
-        self.config.send_buffer.is_none() && self.packets_in_flight() < self.window.snd_cwnd
+        self.packets_in_flight() < self.window.snd_cwnd && !self.config.sndbuf_is_locked()
     }
 
     /// Room for two windows of full segments (`tcp_sndbuf_expand`).

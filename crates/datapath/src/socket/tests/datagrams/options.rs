@@ -35,6 +35,7 @@ fn options_that_are_kept_are_taken_as_the_kernel_takes_them() {
         (ipv6, number::IPV6_TCLASS, 0, [refused, 0, 0, 1, 2, 255, refused]),
         (ip, number::IP_TOS, 0, [254, 255, 0, 1, 2, 255, 0]),
         (socket, number::SO_DONTROUTE, 0, switch),
+        (socket, number::SO_BUF_LOCK, 0, [refused, refused, 0, 1, 2, refused, refused]),
         (socket, number::SO_MARK, 0, [0xffff_fffe, 0xffff_ffff, 0, 1, 2, 255, 256]),
         (socket, number::SO_BUSY_POLL, 0, positive),
         (socket, number::SO_INCOMING_CPU, -1, number),
