@@ -247,7 +247,7 @@ impl Host {
         if error == NetworkError::MessageSize {
             let discovery = socket.discovery(icmp.ipv6);
             hard = discovery != PmtuDiscovery::Dont;
-            if discovery.uses_path_mtu() && icmp.mtu > 0 {
+            if discovery.uses_path_mtu() && (icmp.mtu > 0 || !icmp.ipv6) {
                 self.update_datagram_pmtu(now, remote.ip(), icmp.mtu);
             }
         }

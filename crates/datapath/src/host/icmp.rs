@@ -211,6 +211,7 @@ impl Host {
         let mtu = if ipv6 { icmp.rest } else { icmp.rest & 0xffff };
         let seq = quoted.seq.unwrap_or_default();
         let error = IcmpError { ipv6, kind: icmp.kind, code: icmp.code, mtu, seq };
+        let Some(error) = self.believed(error, quoted.flow.protocol) else { return };
         if quoted.flow.protocol == protocol::UDP {
             let headers = packet.link.len() + 2 * quoted.network.len() + 8 + 8;
             let len = packet.len().saturating_sub(headers);
@@ -220,13 +221,27 @@ impl Host {
         }
         if matches!(quoted.flow.protocol, protocol::ICMP | protocol::ICMPV6) {
             if error.is_too_big() {
-                self.update_datagram_pmtu(now, dst, mtu);
+                self.update_datagram_pmtu(now, dst, error.mtu);
             }
             return;
         }
         let connection = self.tcp_stack().connection_between(&ends);
         let Some(id) = connection.filter(|_| quoted.seq.is_some()) else { return };
         self.with_connection(now, id, |tcp, cx| tcp.icmp_arrives(error, cx));
+    }
+
+    /// What is believed of an error about a packet of `protocol` by `ip_no_pmtu_disc` (`icmp_unreach`). Only TCP can tell by what
+    /// is quoted that the packet was its own (`icmp_tag_validation`).
+    fn believed(&mut self, error: IcmpError, protocol: u8) -> Option<IcmpError> {
+        if error.ipv6 || !error.is_too_big() {
+            return Some(error);
+        }
+        match self.tcp_stack().defaults.sysctl.ip_no_pmtu_disc {
+            0 => Some(error),
+            2 => None,
+            3 => (protocol == protocol::TCP).then_some(error),
+            _ => Some(IcmpError { mtu: 0, ..error }),
+        }
     }
 
     fn deliver_echo_reply(&mut self, ident: u16, datagram: Datagram) {

@@ -361,7 +361,11 @@ impl Host {
     ) -> Result<SocketId, SocketError> {
         self.begin_syscall(now);
         let local = self.udp_free_address(local, sharing)?;
-        let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
+        let mut socket = UdpSocket::new(local);
+        if local.is_ipv4() {
+            socket.pmtu_discovery = self.new_discovery();
+        }
+        let id = self.sockets.insert(Socket::Udp(Box::new(socket)));
         self.sockets.hash_udp(local, id);
         Ok(self.sockets.id(id))
     }

@@ -19,6 +19,7 @@ use super::poll::{WRITABLE, udp_poll};
 use super::table::File;
 use crate::host::scope::rt_scope;
 use crate::host::{Host, IpcmCookie, SocketError, SocketId, UdpSocket, WakeCounts};
+use crate::tcp::config::PmtuDiscovery;
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -62,7 +63,7 @@ const LONGEST: u64 = 0xffff;
 
 impl DatagramSocket {
     /// A socket that has just been opened.
-    pub fn new(ipv6: bool, nonblocking: bool) -> Self {
+    pub fn new(ipv6: bool, nonblocking: bool, pmtu: PmtuDiscovery) -> Self {
         Self {
             ipv6,
             nonblocking,
@@ -70,7 +71,7 @@ impl DatagramSocket {
             bound: None,
             shut: (false, false),
             shutdowns: 0,
-            settings: Settings::default(),
+            settings: Settings { pmtu, ..Settings::default() },
             flow_label: 0,
             corked: None,
         }

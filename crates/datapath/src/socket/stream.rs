@@ -203,7 +203,7 @@ impl Sockets {
         let nonblocking = kind & number::SOCK_NONBLOCK != 0;
         match (plain, protocol) {
             (number::SOCK_DGRAM, 0 | number::IPPROTO_UDP) => {
-                let socket = DatagramSocket::new(ipv6, nonblocking);
+                let socket = DatagramSocket::new(ipv6, nonblocking, host.new_discovery());
                 let fd = self.install(File::Datagram(Box::new(socket)));
                 return Ok(Return::value(fd.into()));
             }

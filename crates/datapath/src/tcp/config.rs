@@ -121,6 +121,13 @@ impl TcpConfig {
         }
     }
 
+    /// Sockets that are made from now on discover the path MTU over IPv4, or do not (`inet_create`).
+    pub(crate) fn note_discovery(&mut self) {
+        let discovered = self.sysctl.ip_no_pmtu_disc == 0;
+        self.socket.pmtu_discovery =
+            if discovered { PmtuDiscovery::Want } else { PmtuDiscovery::Dont };
+    }
+
     /// Another hash is drawn where a path seems to fail (`sk_txrehash`).
     pub(crate) fn rehashes(&self) -> bool {
         self.socket.txrehash.unwrap_or(self.sysctl.txrehash != 0)

@@ -45,7 +45,6 @@ impl Host {
             mtu = mtu.min(by_route.get());
         }
         if !route.mtu_locked
-            && config.sysctl.ip_no_pmtu_disc == 0
             && let Some(path) = self.path_mtu(now, remote.ip())
         {
             mtu = mtu.min(path.bytes);

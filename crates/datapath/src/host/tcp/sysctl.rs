@@ -4,7 +4,7 @@ use super::TcpSocket;
 use crate::host::{Host, Socket};
 use crate::profile::DctcpAck;
 use crate::tcp::cc::{Algorithm, dctcp};
-use crate::tcp::config::{SysctlError, TcpConfig};
+use crate::tcp::config::{PmtuDiscovery, SysctlError, TcpConfig};
 use std::sync::Arc;
 
 impl Host {
@@ -13,11 +13,20 @@ impl Host {
         self.tcp.as_ref().map(|stack| stack.defaults.clone()).unwrap_or_default()
     }
 
+    /// Whether new sockets discover the path MTU over IPv4 (`inet_create`).
+    pub(crate) fn new_discovery(&self) -> PmtuDiscovery {
+        let defaults = self.tcp.as_ref().map(|stack| &stack.defaults.socket);
+        defaults.map(|socket| socket.pmtu_discovery).unwrap_or_default()
+    }
+
     /// Sets what new sockets begin with. Sockets that exist keep what they have.
     pub fn set_tcp_defaults(&mut self, defaults: TcpConfig) {
         let stack = self.tcp_stack();
         *stack.defaults = defaults;
         stack.defaults.note_reflection();
+        if stack.defaults.sysctl.ip_no_pmtu_disc != 0 {
+            stack.defaults.note_discovery();
+        }
         stack.sysctl_version += 1;
     }
 
@@ -49,8 +58,12 @@ impl Host {
             defaults.congestion_control = algorithm;
             return Ok(());
         }
+        let discovered = defaults.sysctl.ip_no_pmtu_disc == 0;
         defaults.sysctl.set(name, value)?;
         defaults.note_reflection();
+        if discovered != (defaults.sysctl.ip_no_pmtu_disc == 0) {
+            defaults.note_discovery();
+        }
         let sysctl = defaults.sysctl.clone();
         for socket in self.sockets.iter_mut() {
             match socket {

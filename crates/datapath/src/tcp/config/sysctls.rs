@@ -196,7 +196,8 @@ sysctls! {
     tcp_no_metrics_save = 1, BYTE;
     /// The threshold that slow start ends at is neither kept nor used.
     tcp_no_ssthresh_metrics_save = 1, SWITCH;
-    /// Path MTU is discovered (`ip_no_pmtu_disc` reversed): 0 yes, 1 no.
+    /// Path MTU is discovered (reversed): 0 yes; else new sockets have `IP_PMTUDISC_DONT`, and who asks for fragments is
+    /// believed no MTU (1), not heard (2), or heard about TCP only (3).
     ip_no_pmtu_disc = 0, BYTE;
     /// A connection may bind an address that is not the host's.
     ip_nonlocal_bind = 0, BYTE;
