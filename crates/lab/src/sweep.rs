@@ -2,7 +2,7 @@
 
 mod draws;
 
-use crate::plan::doc::{Document, Key, Kind, Node, Origin};
+use crate::plan::doc::{Document, Key, Kind, Node, Origin, unquoted};
 use crate::plan::read::Faults;
 use crate::plan::{Diagnostics, limits, suggest};
 use crate::stems::distinct_stems;
@@ -46,6 +46,11 @@ impl Value {
 }
 
 impl Axis {
+    /// Whether a setting of `key` is about it; both may be written with quotes around keys.
+    pub(crate) fn is_set_by(&self, key: &str) -> bool {
+        unquoted(&self.name) == unquoted(key)
+    }
+
     /// Leaves one step: the one with that label or, on an axis of plain values, a new one.
     ///
     /// # Errors
@@ -56,7 +61,8 @@ impl Axis {
             self.steps = vec![step.clone()];
             return Ok(());
         }
-        let plain = |(_, values): &(String, Vec<Value>)| matches!(values.as_slice(), [value] if value.path == self.name);
+        let path = unquoted(&self.name);
+        let plain = |(_, values): &(String, Vec<Value>)| matches!(values.as_slice(), [value] if value.path == path);
         if !self.steps.iter().all(plain) {
             let help = suggest(bare, self.steps.iter().map(|(label, _)| label.as_str()));
             return Err((format!("the axis \"{}\" has no case \"{bare}\"", self.name), help));
@@ -65,7 +71,7 @@ impl Axis {
             Ok(number) => Kind::Int(number),
             Err(_) => Kind::Text(bare.into()),
         };
-        let value = Value { path: self.name.clone(), node: Node { kind, at: at.clone() } };
+        let value = Value { path, node: Node { kind, at: at.clone() } };
         self.steps = vec![(bare.into(), vec![value])];
         Ok(())
     }
@@ -122,7 +128,7 @@ pub(crate) fn read_exclusions(
         let Kind::Table(entries) = &item.kind else { continue };
         let mut exclusion = Exclusion::new();
         for (key, node) in entries {
-            let Some(axis) = axes.iter().find(|axis| axis.name == key.name) else {
+            let Some(axis) = axes.iter().find(|axis| axis.is_set_by(&key.name)) else {
                 let help = suggest(&key.name, axes.iter().map(|axis| axis.name.as_str()));
                 faults.add(&key.at, format!("no axis is called \"{}\"", key.name), help);
                 continue;
@@ -136,7 +142,7 @@ pub(crate) fn read_exclusions(
                     help,
                 );
             }
-            exclusion.push((key.name.clone(), label));
+            exclusion.push((axis.name.clone(), label));
         }
         if exclusion.is_empty() {
             faults.add(&item.at, "this would leave out all points", None);
@@ -155,7 +161,7 @@ fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
         Kind::List(items) => items
             .iter()
             .map(|item| {
-                let value = Value { path: key.name.clone(), node: item.clone() };
+                let value = Value { path: unquoted(&key.name), node: item.clone() };
                 (item.plain(), vec![value])
             })
             .collect(),
@@ -179,7 +185,7 @@ fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
 /// Whether points, or repetitions, may differ by a setting; if not, it is reported. They are what `[sweep]` and
 /// `[draw]` make, so neither can be among the values.
 fn is_setting(key: &Key, made: &str, faults: &Faults<'_>) -> bool {
-    let path = key.name.as_str();
+    let path = &*unquoted(&key.name);
     let same = SAME_FOR_ALL.iter().find(|(name, _)| *name == path);
     if let Some((_, instead)) = same {
         let message = format!("\"{path}\" is the same for all {made}");
@@ -208,7 +214,7 @@ fn case(settings: &Node, faults: &Faults<'_>) -> Vec<Value> {
     entries
         .iter()
         .filter(|(key, _)| is_setting(key, "points", faults))
-        .map(|(key, node)| Value { path: key.name.clone(), node: node.clone() })
+        .map(|(key, node)| Value { path: unquoted(&key.name), node: node.clone() })
         .collect()
 }
 

@@ -46,8 +46,13 @@ impl Document {
             Self { name: name.into(), text: text.into(), lines, root: empty, registry };
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut faults: Vec<Diagnostic> = Vec::new();
+        let mut deep = None;
         for error in errors.iter().take(NOTED) {
-            let span = error.span().unwrap_or(0..0);
+            let Some(span) = error.span() else {
+                let at = Origin::File(deep.get_or_insert_with(|| too_deep(text)).clone());
+                faults.push(document.fault(&at, 0, "the key has too many parts".into(), None));
+                continue;
+            };
             let help = (error.message() == "duplicate key")
                 .then(|| "a name may appear only once in its table: rename one of the two".into());
             faults.push(document.fault(&Origin::File(span), 0, error.message().into(), help));
@@ -234,6 +239,21 @@ impl Document {
     }
 }
 
+/// Where the first key with more parts than the parser takes is written: of that fault alone it does not tell the place. It is known
+/// once the last part that is one too many has been read, so the shortest text that has the fault ends in that key.
+fn too_deep(text: &str) -> Range<usize> {
+    let is_in = |end: usize| {
+        let Some(text) = text.get(..end) else { return false };
+        DeTable::parse_recoverable(text).1.iter().any(|error| error.span().is_none())
+    };
+    let ends: Vec<usize> = text.char_indices().map(|(at, char)| at + char.len_utf8()).collect();
+    let end = ends.get(ends.partition_point(|end| !is_in(*end))).copied().unwrap_or(text.len());
+    let before = &text[..end];
+    let start = before.rfind(['\n', '[', '{', ',']).map_or(0, |at| at + 1);
+    let blank = before[start..].len() - before[start..].trim_start().len();
+    start + blank..end
+}
+
 /// A table, in the order of the file.
 fn convert_table(
     span: Range<usize>,
@@ -289,7 +309,7 @@ fn convert_value(
 }
 
 /// A dotted path without the quotes around its keys; they have to be around a whole key.
-fn unquoted(path: &str) -> String {
+pub(crate) fn unquoted(path: &str) -> String {
     let mut keys = Vec::new();
     let mut rest = path;
     loop {
@@ -351,5 +371,20 @@ mod tests {
         let faults = Document::parse("t.toml", "a = \nb = 2020-01-01\n").unwrap_err();
         assert_eq!(faults.0[0].position.unwrap().0, 1);
         assert!(faults.0.iter().any(|fault| fault.position == Some((2, 5))));
+    }
+
+    #[test]
+    fn a_key_with_too_many_parts_is_told_where_it_is() {
+        let key = vec!["a"; 90].join(".");
+        let quoted = vec!["\"ä.b\""; 90].join(".");
+        for (text, position) in [
+            (format!("x = 1\n  {key} = 2\ny = {{ {key} = 3 }}\n"), (2, 3)),
+            (format!("[t]\nx = 1\n[[ {key} ]]\n"), (3, 4)),
+            (format!("x = [1, {{ b = \"ä\", {quoted} = 2 }}]\n"), (1, 20)),
+        ] {
+            let faults = Document::parse("t.toml", &text).unwrap_err();
+            let [fault] = faults.0.as_slice() else { panic!("{faults}") };
+            assert_eq!(fault.position, Some(position), "{text}");
+        }
     }
 }

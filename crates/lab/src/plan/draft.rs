@@ -134,7 +134,7 @@ impl Draft {
     /// # Errors
     /// When there is no such place.
     pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
-        if read_axes(&self.document)?.iter().any(|axis| axis.name == path) {
+        if read_axes(&self.document)?.iter().any(|axis| axis.is_set_by(path)) {
             self.pins.retain(|pin| pin.key != path);
             self.pins.push(SettingOverride {
                 key: path.into(),

@@ -151,6 +151,14 @@ fn read_flow(
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
+    let one_server = match one.as_slice() {
+        [FlowPlan { app: App::Ping { .. }, .. }] => Some("a ping is answered without a program"),
+        [FlowPlan { app: App::Query { .. }, .. }] => Some("a query asks all hosts of \"to\""),
+        _ => None,
+    };
+    if let Some(why) = one_server.filter(|_| table.node("also").is_some()) {
+        faults.add(table.origin_of("also"), format!("\"also\" has no effect: {why}"), None);
+    }
     table.finish();
     // A query goes to all servers at once.
     let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));

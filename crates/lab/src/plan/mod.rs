@@ -177,7 +177,7 @@ impl Experiment {
         for SettingOverride { key, value, label } in settings {
             let at = doc::Origin::Override(label.clone());
             let fault = |message, help| Diagnostics(vec![document.fault(&at, 0, message, help)]);
-            match axes.iter_mut().find(|axis| axis.name == *key) {
+            match axes.iter_mut().find(|axis| axis.is_set_by(key)) {
                 Some(axis) => axis.pin(value, &at).map_err(|(text, help)| fault(text, help))?,
                 None => document.set(key, value, label)?,
             }

@@ -159,6 +159,33 @@ fn a_setting_pins_an_axis_of_the_sweep() {
     assert_eq!(wrong.0[0].help.as_deref(), Some("did you mean \"new\"?"));
 }
 
+/// A key of an axis may have quotes around parts with a dot, as in a file and with `--set`; they are no part of what is set.
+#[test]
+fn swept_keys_may_have_quotes_inside() {
+    let key = r#""qdisc.\"r.wire\"""#;
+    let steps = |exclude: &str, settings: &[String]| {
+        let axis = format!("{exclude}{key} = [\"fq\", \"cake\"]");
+        let text = GOOD
+            .replace("burst = [\"64kb\", \"1mb\"]", &axis)
+            .replace("\"new\" = {", &format!("\"new\" = {{ {key} = \"codel\","));
+        let experiment = Experiment::parse("demo.toml", &text, settings);
+        let experiment = experiment.unwrap_or_else(|faults| panic!("{faults}"));
+        let qdisc = |point| {
+            let (plan, _) = experiment.plan(point, 0, 1).unwrap();
+            plan.links[1].ports[0].qdiscs.concat()
+        };
+        experiment.points.iter().map(qdisc).collect::<Vec<_>>()
+    };
+    assert_eq!(steps("", &[]), ["fq", "codel", "cake", "codel"]);
+    for setting in ["qdisc.\"r.wire\"=pfifo", "qdisc.r.wire=pfifo"] {
+        assert_eq!(steps("", &[setting.into(), "kernel=old".into()]), ["pfifo"], "{setting}");
+    }
+    for excluded in [key, "\"qdisc.r.wire\""] {
+        let exclude = format!("exclude = [{{ {excluded} = \"fq\" }}]\n");
+        assert_eq!(steps(&exclude, &["kernel=old".into()]), ["cake"], "{excluded}");
+    }
+}
+
 #[test]
 fn the_readme_shows_a_valid_experiment() {
     let readme = include_str!("../../../../README.md");

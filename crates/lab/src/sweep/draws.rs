@@ -3,7 +3,7 @@
 use datapath::rng::Rng;
 
 use super::{Value, is_setting};
-use crate::plan::doc::{Document, Key, Kind, Node, Origin};
+use crate::plan::doc::{Document, Key, Kind, Node, Origin, unquoted};
 use crate::plan::read::Faults;
 use crate::plan::{Diagnostics, quantity};
 
@@ -82,7 +82,7 @@ fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Dra
         }
     };
     let stream = STREAM_BASE + index as u64;
-    Some(Draw { path: key.name.clone(), range, stream, at: node.at.clone() })
+    Some(Draw { path: unquoted(&key.name), range, stream, at: node.at.clone() })
 }
 
 /// What a draw may be.

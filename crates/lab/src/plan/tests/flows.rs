@@ -151,6 +151,32 @@ fn every_host_that_answers_is_checked() {
     }
 }
 
+/// A ping needs no program that answers, and a query asks all hosts of `to`: `also` would do nothing, and is refused where it stands.
+#[test]
+fn also_is_refused_where_it_has_no_effect() {
+    let text = |app: &str| {
+        format!(
+            "schema = 1\nname = \"also\"\nnodes = {{ a = {{}}, b = {{}}, c = {{}} }}\n\
+             [links]\nl = {{ ends = [\"a\", \"b\"], delay = \"1ms\" }}\n\
+             m = {{ ends = [\"b\", \"c\"], delay = \"1ms\" }}\n\
+             [flows.f]\nfrom = \"a\"\nto = \"b\"\nalso = [\"c\"]\n{app}\n"
+        )
+    };
+    for (app, why) in [
+        ("app = \"ping\"", "a ping is answered without a program"),
+        ("app = \"query\"\nresponse = 9", "a query asks all hosts of \"to\""),
+    ] {
+        let faults = Experiment::parse("x.toml", &text(app), &[]).expect_err(app).to_string();
+        assert!(
+            faults.contains(&format!("x.toml:10:8: \"also\" has no effect: {why}")),
+            "{faults}"
+        );
+    }
+    let request = text("app = \"request\"\nrequest = 9\nresponse = 9");
+    let taken = Experiment::parse("x.toml", &request, &[]);
+    assert!(taken.is_ok_and(|experiment| experiment.base.flows[0].anycast_hosts == [2]));
+}
+
 /// Questions and answers over wires that take no time would go on for ever within one moment.
 #[test]
 fn a_path_without_any_delay_is_refused() {
