@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import pickle
+import signal
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +192,45 @@ def test_a_run_that_is_awaited_ends_when_it_is_cancelled(tmp_path: Path) -> None
     assert threads <= 1 and seconds < 10
     with pytest.raises(TimeoutError):
         asyncio.run(asyncio.wait_for(long.run_async(), timeout=0.2))
+
+
+def test_ctrl_c_is_not_lost_between_short_runs() -> None:
+    """Each of them is over before anybody looks whether it is to stop."""
+    short = Experiment.from_dict(LINE | {"duration": "500ms", "repetitions": 1})
+    for delay in (0.01, 0.017, 0.023, 0.031, 0.04, 0.055):
+        signals = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+        signals.start()
+        over = time.monotonic() + 10
+        with pytest.raises(KeyboardInterrupt):
+            while time.monotonic() < over:
+                short.run(progress=False)
+        signals.join()
+
+
+def test_a_progress_function_that_raises_at_the_end_is_heard() -> None:
+    def tell(*_: Any) -> None:
+        raise LookupError("mine")
+
+    short = Experiment.from_dict(LINE | {"duration": "500ms", "repetitions": 1})
+    with pytest.raises(LookupError, match="mine") as caught:
+        short.run(progress=tell)
+    assert len(caught.value.results) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_viewer_is_closed_in_a_fork(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    Experiment.from_dict(LINE | {"repetitions": 1}).run(out=folder, view=True, progress=False)
+    with ackwright.view(folder, browser=False) as viewer:
+        child = os.fork()
+        if child == 0:
+            try:
+                viewer.close()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert urllib.request.urlopen(viewer.url).status == 200
 
 
 class Gentle(CongestionControl):

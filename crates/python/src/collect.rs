@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::congestion::FirstException;
 use crate::errors;
-use crate::run::{PROGRAM, panic_message, supervised};
+use crate::run::{PROGRAM, panic_message, supervised, unless_stopped};
 use crate::runs::Runs;
 
 /// One run: the point's place in the sweep, and the repetition.
@@ -166,5 +166,8 @@ pub fn make_run(
     let (done, stopped) = supervised(py, &stop, work, |py| trouble.check(py));
     let done = done.map_err(|panic| errors::run(py, &panic_message(&*panic)))?;
     trouble.check(py)?;
-    done.map_err(|error| crate::run::problem(py, error, stopped, "the run is not finished"))
+    match done {
+        Ok(files) => unless_stopped(py, files, stopped),
+        Err(error) => Err(crate::run::problem(py, error, stopped, "the run is not finished")),
+    }
 }

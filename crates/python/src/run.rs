@@ -140,6 +140,7 @@ pub fn run(
         Ok(points) => (points, None),
         Err(part) => (part.points, Some((part.error, part.finished, part.runs))),
     };
+    let (late, stopped) = if failed.is_none() { (stopped, None) } else { (None, stopped) };
     let (finished, missing) = failed.as_ref().map_or((0, 0), |(_, done, all)| (*done, all - done));
     let mut why = failed.map(|(error, finished, runs)| {
         problem(py, error, stopped, &format!("{finished} of {runs} runs are finished"))
@@ -153,6 +154,11 @@ pub fn run(
         if let (Err(error), None) = (written, &why) {
             why = Some(errors::store(py, &error));
         }
+    }
+    // Of short runs nothing is left to stop when it is looked at: it is raised all the same.
+    if let (Some(stopped), None) = (late, &why) {
+        let all = experiment.points.len() as u64 * u64::from(repetitions);
+        why = Some(raised(py, stopped, &format!("{all} of {all} runs are finished")));
     }
     Ok((of(points), why.map(|why| why.into_value(py).into_any())))
 }
@@ -259,15 +265,29 @@ fn all(
 /// Why not all runs were finished, as an exception. `stopped` is what asked us to stop.
 pub fn problem(py: Python<'_>, error: Error, stopped: Option<PyErr>, rest: &str) -> PyErr {
     match (error, stopped) {
-        (Error::Stopped, Some(why)) if why.is_instance_of::<PyKeyboardInterrupt>(py) => {
-            errors::interrupted(py, rest)
-        }
-        (Error::Stopped, Some(why)) => why,
+        (Error::Stopped, Some(why)) => raised(py, why, rest),
         (Error::Stopped, None) => errors::run(py, &format!("stopped; {rest}")),
         (Error::Invalid(faults), _) => errors::experiment(py, &faults),
         (Error::World(message), _) => errors::run(py, &format!("{message}; {rest}")),
         (Error::Store(error), _) => errors::store(py, &error),
     }
+}
+
+/// What asked us to stop, as it is raised: Ctrl-C says what is finished.
+fn raised(py: Python<'_>, stopped: PyErr, rest: &str) -> PyErr {
+    if stopped.is_instance_of::<PyKeyboardInterrupt>(py) {
+        errors::interrupted(py, rest)
+    } else {
+        stopped
+    }
+}
+
+/// What has been done, unless there was a signal: one that came too late to stop anything is raised as well.
+///
+/// # Errors
+/// What asked us to stop.
+pub fn unless_stopped<T>(py: Python<'_>, done: T, stopped: Option<PyErr>) -> PyResult<T> {
+    stopped.map_or(Ok(done), |why| Err(raised(py, why, "all is finished")))
 }
 
 /// What a broken invariant of ours said.
@@ -309,5 +329,8 @@ pub fn explain(
     let (done, stopped) = supervised(py, &stop, work, |py| trouble.check(py));
     let done = done.map_err(|panic| errors::run(py, &panic_message(&*panic)))?;
     trouble.check(py)?;
-    done.map_err(|error| problem(py, error, stopped, "nothing is told"))
+    match done {
+        Ok(told) => unless_stopped(py, told, stopped),
+        Err(error) => Err(problem(py, error, stopped, "nothing is told")),
+    }
 }

@@ -18,7 +18,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::run::supervised;
+use crate::run::{supervised, unless_stopped};
 use crate::{errors, values};
 
 /// What came out, for programs and for people.
@@ -109,12 +109,15 @@ pub fn replay(
     };
     let (done, stopped) = supervised(py, &stop, work, |_| Ok(()));
     let done = done.map_err(|_| errors::run(py, "a mistake in ackwright"))?;
-    let report = done.map_err(|error| match (error, stopped) {
-        (Error::Stopped, Some(why)) => why,
-        (Error::Store(error), _) => errors::store(py, &error),
-        (Error::Words(words), _) => words_error(py, &words),
-        (error, _) => errors::at(py, &capture.display().to_string(), None, &error.to_string()),
-    })?;
+    let report = match (done, stopped) {
+        (Ok(report), stopped) => unless_stopped(py, report, stopped)?,
+        (Err(Error::Stopped), Some(why)) => return Err(why),
+        (Err(Error::Store(error)), _) => return Err(errors::store(py, &error)),
+        (Err(Error::Words(words)), _) => return Err(words_error(py, &words)),
+        (Err(error), _) => {
+            return Err(errors::at(py, &capture.display().to_string(), None, &error.to_string()));
+        }
+    };
     Ok((values::from_json(py, &report.to_json())?, report.tc_text.clone()))
 }
 

@@ -17,6 +17,8 @@ pub struct Viewer {
     url: String,
     stop: Arc<AtomicBool>,
     serving: Mutex<Option<JoinHandle<std::io::Result<()>>>>,
+    /// The process that serves.
+    process: u32,
 }
 
 #[pymethods]
@@ -31,6 +33,10 @@ impl Viewer {
     fn close(&self, py: Python<'_>) {
         self.stop.store(true, Ordering::Relaxed);
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A fork has the page's address, but not the thread that serves it: there is nothing to wait for.
+        if self.process != std::process::id() {
+            return std::mem::forget(serving);
+        }
         // An error of the server no longer matters once it is being stopped.
         let _ = py.detach(|| serving.map(JoinHandle::join));
     }
@@ -59,7 +65,7 @@ pub fn view(py: Python<'_>, what: PathBuf, port: u16) -> PyResult<Viewer> {
     let (url, stop) = (server.url(), Arc::<AtomicBool>::default());
     let until = Arc::clone(&stop);
     let serving = thread::spawn(move || server.run(&until));
-    Ok(Viewer { url, stop, serving: Mutex::new(Some(serving)) })
+    Ok(Viewer { url, stop, serving: Mutex::new(Some(serving)), process: std::process::id() })
 }
 
 /// Writes all that there is to see of `what` into one page; returns its bytes.
