@@ -13,7 +13,7 @@ use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::rng::Rng;
 use datapath::socket::{Call, Errno, Fd, Return, Sockets, Syscall};
-use datapath::tcp::config::{Sysctl, SysctlError};
+use datapath::tcp::config::{Sysctl, SysctlError, TcpConfig};
 use datapath::trace::Event;
 use datapath::units::Instant;
 use iproute::ip::{Ip, IpError};
@@ -65,6 +65,7 @@ impl Kernel {
     /// A fresh host at `now`.
     pub fn new(settings: &Settings, now: Instant) -> Self {
         let mut host = Host::new();
+        host.set_tcp_defaults(TcpConfig::for_profile(settings.profile.clone()));
         let port = host.add_port(PortConfig {
             mtu: settings.mtu,
             addresses: vec![(settings.local, settings.local_prefix_len)],

@@ -6,6 +6,7 @@ use crate::lex::{Defines, micros};
 use crate::parse::Family;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use datapath::profile::Profile;
 
 /// Which addresses sockets and packets have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,6 +62,8 @@ impl fmt::Display for IpVersion {
 pub struct Settings {
     /// Which addresses.
     pub ip_version: IpVersion,
+    /// The kernel that the host behaves like.
+    pub profile: Profile,
     /// The host's own address.
     pub local: IpAddr,
     /// Bits of the network of `local`.
@@ -114,6 +117,7 @@ impl Settings {
         };
         Self {
             ip_version,
+            profile: Profile::default(),
             local,
             local_prefix_len,
             remote,
@@ -179,6 +183,11 @@ impl Settings {
                     let known = IpVersion::ALL.map(IpVersion::name);
                     Fault::unknown(flag.pos, "IP version", value, &known)
                 })?;
+            }
+            "profile" => {
+                let value = need(flag)?;
+                self.profile = Profile::by_name(value)
+                    .ok_or_else(|| Fault::unknown(flag.pos, "profile", value, &Profile::NAMES))?;
             }
             "bind_port" => self.bind_port = number(flag, 1, 0xffff)? as u16,
             "connect_port" => self.connect_port = number(flag, 1, 0xffff)? as u16,
@@ -361,8 +370,9 @@ const OF_THE_VARIANT: [&str; 5] =
     ["ip_version", "local_ip", "remote_ip", "netmask_ip", "gateway_ip"];
 
 /// Flags that scripts and the command line may set.
-pub const KNOWN: [&str; 17] = [
+pub const KNOWN: [&str; 18] = [
     "ip_version",
+    "profile",
     "bind_port",
     "connect_port",
     "local_ip",
@@ -446,6 +456,7 @@ mod tests {
             ("tolerance_usec", "1", "did you mean `--tolerance_usecs`?"),
             ("non_fatal", "packets", "did you mean `packet`?"),
             ("define", "x", "NAME=VALUE"),
+            ("profile", "linux-7", "did you mean `linux-7.x`?"),
         ] {
             let fault = Settings::of_run(IpVersion::Ipv4, &flags(&[(name, value)]), &[]);
             let text = fault.expect_err(name).to_string();

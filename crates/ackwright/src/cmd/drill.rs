@@ -26,6 +26,7 @@ Examples:
   ackwright drill conformance/tcp
   ackwright drill ~/packetdrill/gtests/net/tcp --ip-version all --json
   ackwright drill my.pkt -v --pcap out
+  ackwright drill my.pkt --profile linux-6.1        # as that kernel
   ackwright drill my.pkt --explain
   ackwright drill my.pkt --trace out                # FILE.pftrace for ui.perfetto.dev
 
@@ -41,6 +42,10 @@ pub struct Args {
     /// ipv4, ipv6, ipv4-mapped-ipv6 or all [default: what the script asks for, else ipv4]
     #[arg(long, alias = "ip_version", value_name = "VERSION")]
     ip_version: Option<String>,
+    /// Kernel that the host behaves like: linux-2.6.22, linux-6.1, linux-6.18 or linux-7.x
+    /// [default: linux-7.x]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -219,6 +224,7 @@ fn versions(word: Option<&str>) -> Result<Vec<IpVersion>, Failure> {
 
 fn flags_of(args: &Args) -> Vec<Flag> {
     let valued = [
+        ("profile", &args.profile),
         ("tolerance_usecs", &args.tolerance_usecs),
         ("tolerance_percent", &args.tolerance_percent),
         ("mtu", &args.mtu),

@@ -10,6 +10,8 @@ pub(super) struct Pending<'a> {
     id: CallId,
     spec: &'a CallSpec,
     due: Due,
+    /// When it was made.
+    begun: Micros,
     /// When it is to return.
     end: Option<Micros>,
 }
@@ -26,7 +28,7 @@ impl<'a> Run<'a> {
         let syscall = self.syscall(spec)?;
         let end = spec.end.map(|end| end + due.offset);
         let id = self.harness.start(syscall);
-        let begun = Some(Pending { id, spec, due, end });
+        let begun = Some(Pending { id, spec, due, begun: self.now(), end });
         if end.is_some() {
             self.pending = begun;
             return self.carry_on();
@@ -45,7 +47,7 @@ impl<'a> Run<'a> {
                 "{} blocks, and the script gives no time at which it returns",
                 call_text(spec)
             );
-            let details = vec![format!("  write `+0...0.100 {}(…)`, or O_NONBLOCK", spec.name)];
+            let details = vec![range_of_time(spec)];
             return Err(self.fail(spec.pos, "time", reason, details));
         }
         Ok(())
@@ -100,7 +102,16 @@ impl<'a> Run<'a> {
         let at = self.micros(finished.at);
         self.log.push(format!("{} {text} returns", seconds(at)));
         let checked = self.returned(pending.spec, finished.outcome);
-        if let Err(Stop::Fail(failure)) = checked {
+        if let Err(Stop::Fail(mut failure)) = checked {
+            // Lines below may have what it waited for, but they come after it has returned.
+            let waited = at - pending.begun;
+            if pending.end.is_none() && waited > 0 {
+                let hint = format!(
+                    "  it waited {} s before that, while no line below was reached;",
+                    seconds(waited)
+                );
+                failure.details.splice(0..0, [hint, range_of_time(pending.spec)]);
+            }
             if !self.settings.non_fatal_calls {
                 return Err(Stop::Fail(failure));
             }
@@ -113,4 +124,9 @@ impl<'a> Run<'a> {
         let before = Some(pending.due.time);
         self.check_time(due, at, before, &format!("{text} returned"))
     }
+}
+
+/// How a script says that a call waits while later lines go on.
+fn range_of_time(spec: &CallSpec) -> String {
+    format!("  write `+0...0.100 {}(…)`, or O_NONBLOCK", spec.name)
 }
