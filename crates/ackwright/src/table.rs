@@ -58,7 +58,8 @@ fn width() -> u16 {
 /// Terminals that say they are narrower than this do not know.
 const NARROWEST: u16 = 20;
 
-/// The table, or several below each other if its columns do not fit side by side: each begins with the first column.
+/// The table, or several below each other if its columns do not fit side by side: each begins with the columns that name
+/// the rows.
 fn in_width(table: &Table, width: u16) -> String {
     let parts = columns_that_fit(table, width);
     if parts.len() == 1 {
@@ -81,16 +82,20 @@ fn in_width(table: &Table, width: u16) -> String {
 fn columns_that_fit(table: &Table, width: u16) -> Vec<Vec<usize>> {
     let words = longest_words(table);
     let room = |columns: &[usize]| columns.iter().map(|at| words[*at] + 1).sum::<u16>();
-    let pairs = (1..words.len()).map(|at| room(&[0, at]));
     let all: Vec<usize> = (0..words.len()).collect();
-    if room(&all) <= width || pairs.max().unwrap_or(0) > width {
-        return vec![all];
-    }
+    // Of a sweep over several axes all of them name a row; one alone does where there is no room for more.
+    let names = table.numeric.iter().take_while(|numeric| !**numeric).count();
+    let keys =
+        [names, 1].into_iter().filter(|names| (1..words.len()).contains(names)).find(|names| {
+            let widest = words[*names..].iter().max().unwrap_or(&0);
+            room(&all[..*names]) + widest < width
+        });
+    let Some(keys) = keys.filter(|_| room(&all) > width) else { return vec![all] };
     let mut parts: Vec<Vec<usize>> = Vec::new();
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (at, word) in words.iter().enumerate().skip(keys) {
         match parts.last_mut() {
             Some(part) if room(part) + word < width => part.push(at),
-            _ => parts.push(vec![0, at]),
+            _ => parts.push(all[..keys].iter().copied().chain([at]).collect()),
         }
     }
     parts
@@ -182,6 +187,32 @@ mod tests {
             assert_eq!(parts > 1, columns > 8, "{text}");
             assert_eq!(text.matches("metric-00").count(), parts);
         }
+    }
+
+    /// Each part of a sweep over two axes says which point a row is of; where both do not fit, the first does.
+    #[test]
+    fn every_part_names_its_rows() {
+        let metrics = (0..9).map(|at| format!("metric-{at:02}"));
+        let table = Table {
+            head: ["cc", "queue"].map(String::from).into_iter().chain(metrics).collect(),
+            rows: vec![
+                ["cubic", "fq_codel"].into_iter().chain(["1"; 9]).map(String::from).collect();
+                2
+            ],
+            numeric: [false, false].into_iter().chain([true; 9]).collect(),
+        };
+        for width in [40, 60, 80] {
+            let text = in_width(&table, width);
+            let parts: Vec<&str> = text.split("\n\n").collect();
+            assert!(parts.len() > 1, "{text}");
+            for part in parts {
+                assert_eq!(part.matches("cubic").count(), 2, "{text}");
+                assert_eq!(part.matches("fq_codel").count(), 2, "{text}");
+            }
+        }
+        let text = in_width(&table, 20);
+        assert_eq!(text.matches("fq_codel").count(), 2, "{text}");
+        assert_eq!(text.matches("cubic").count(), 2 * text.split("\n\n").count(), "{text}");
     }
 
     #[test]

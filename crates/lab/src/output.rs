@@ -2,6 +2,7 @@
 
 mod against;
 mod over_time;
+mod paper;
 pub(crate) mod record;
 mod shares;
 pub mod tables;
@@ -288,6 +289,7 @@ impl Output {
         let summary = summary_json(&plan.name, &plan.title, seed, points, unfinished);
         self.store.write("summary.json", format!("{summary:#}\n").as_bytes())?;
         self.store.write_table("results.csv", "results.parquet", &tables::results(points))?;
+        self.write_paper(experiment, points)?;
         let mut pictures = Vec::new();
         let plots = self.plots(plan);
         for (point, result) in experiment.points.iter().zip(points) {
@@ -310,6 +312,19 @@ impl Output {
         }
         self.store.sort_list()?;
         Ok(pictures)
+    }
+
+    /// Writes the table that the terminal shows, as CSV and as LaTeX.
+    fn write_paper(
+        &self,
+        experiment: &Experiment,
+        points: &[PointResult],
+    ) -> Result<(), store::Error> {
+        let (plan, axes) = (&experiment.base, experiment.axis_names());
+        let wanted = &plan.measure.table;
+        let latex = paper::latex(&plan.title, &axes, points, wanted);
+        self.store.write("table.tex", latex.as_bytes())?;
+        self.store.write_csv("table.csv", &paper::csv(&axes, points, wanted)).map(drop)
     }
 
     /// What is drawn: what the file says, or what is usual.

@@ -297,11 +297,19 @@ impl Store {
     /// When a file cannot be written.
     pub fn write_table(&self, csv: &str, parquet: &str, table: &table::Table) -> Result<(), Error> {
         let failed = |name: &str, problem| Error { path: self.root.join(name), problem };
-        let bytes = table.csv().map_err(|problem| failed(csv, problem))?;
-        self.write(csv, &bytes)?;
+        self.write_csv(csv, table)?;
         let bytes = table.parquet();
         let bytes = bytes.map_err(|error| failed(parquet, io::Error::other(error.to_string())))?;
         self.write(parquet, &bytes).map(drop)
+    }
+
+    /// Writes a table as CSV.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_csv(&self, name: &str, table: &table::Table) -> Result<PathBuf, Error> {
+        let failed = |problem| Error { path: self.root.join(name), problem };
+        self.write(name, &table.csv().map_err(failed)?)
     }
 
     /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers, and

@@ -33,6 +33,7 @@ Examples:
   ackwright run experiments/first.toml --runs 1 --trace out/first.pftrace   # ui.perfetto.dev
   ackwright run experiments/first.toml --runs 1 --qlog out/qlog             # qvis
   ackwright run experiments/first.toml --out out/first --view && ackwright view out/first
+  ackwright run experiments/first.toml --out out/first --pcap router.dsl    # Wireshark
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
   ackwright run experiments/web-search.toml --out out/web-search
@@ -133,6 +134,10 @@ struct TraceArgs {
     /// filtered ACKs, next hops
     #[arg(long, requires = "results")]
     view: bool,
+    /// Capture the packets at this port (NODE.LINK, or a pattern with `*`) to DIR/pcap, in the first repetition of each
+    /// point; `pcap` in the file's [measure] does it in every one
+    #[arg(long, value_name = "PORT", value_delimiter = ',', requires = "results")]
+    pcap: Vec<String>,
     /// Write each TCP flow of the first repetition to a qlog file, for qvis
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
@@ -146,6 +151,7 @@ impl TraceArgs {
             explain: self.explain.clone(),
             packets: self.explain_packets,
             view: self.view,
+            pcap: self.pcap.clone(),
         }
     }
 }
@@ -265,6 +271,7 @@ fn check_resume(args: &Args) -> Result<(), Failure> {
         ("--ss-at", !args.ss_at.is_empty()),
         ("--explain", !args.seeing.explain.is_empty()),
         ("--trace", args.seeing.trace.is_some()),
+        ("--pcap", !args.seeing.pcap.is_empty()),
         ("--qlog", args.seeing.qlog.is_some()),
     ];
     match seen.into_iter().find(|(_, asked)| args.resume.is_some() && *asked) {

@@ -27,9 +27,12 @@ pub fn identity(plan: &Plan, seen: &TraceOutputs) -> String {
     plan.plots.clear();
     let mut hash = Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     write!(hash, "{plan:?}").expect("a hash takes everything");
-    let TraceOutputs { view, explain, .. } = seen;
+    let TraceOutputs { view, explain, pcap, .. } = seen;
     if *view || !explain.is_empty() {
         write!(hash, "{view} {explain:?}").expect("a hash takes everything");
+    }
+    if !pcap.is_empty() {
+        write!(hash, "pcap {pcap:?}").expect("a hash takes everything");
     }
     format!("{:032x}", hash.0)
 }

@@ -27,6 +27,16 @@ pub fn files(plan: &Plan, run: &str) -> Vec<String> {
     ports.map(|port| file_name(run, &port)).collect()
 }
 
+/// Adds the ports that these patterns name to what a plan captures.
+pub fn add(plan: &mut Plan, patterns: &[String]) {
+    let called: Vec<_> = patterns.iter().flat_map(|pattern| plan.ports_called(pattern)).collect();
+    for port in called {
+        if !plan.measure.pcap.contains(&port) {
+            plan.measure.pcap.push(port);
+        }
+    }
+}
+
 /// Begins a capture for each port that the plan names: both directions, and drops in the
 /// node.
 pub fn begin(

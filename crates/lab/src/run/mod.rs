@@ -245,10 +245,11 @@ pub fn run_one(
         return Ok(known);
     }
     let name = run_name(point.slug(), plan.seed);
-    // Of all runs one is observed; with the viewer, one of each point.
+    // Of all runs one is observed; for the viewer and for captures, one of each point.
     let first = std::ptr::eq(point, &raw const experiment.points[0]);
     let view = options.wanted.is_some_and(|wanted| wanted.view);
-    let viewed = TraceOutputs { view, ..TraceOutputs::default() };
+    let pcap = options.wanted.map_or(Vec::new(), |wanted| wanted.pcap.clone());
+    let viewed = TraceOutputs { view, pcap, ..TraceOutputs::default() };
     let wanted = if first { options.wanted } else { Some(&viewed) };
     let network = options.network && repetition == 0;
     let wanted = wanted.filter(|wanted| repetition == 0 && !wanted.is_empty());

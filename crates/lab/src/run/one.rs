@@ -20,6 +20,7 @@ use crate::plan::{Plan, Role, Stack};
 use crate::results::{FlowExplanation, FlowRecord, Metric, RunResult, Series, SocketDump};
 use crate::stems;
 use crate::store::Store;
+use crate::trace::TraceOutputs;
 use crate::trace::tracer::RunTracer;
 
 /// How often progress is reported and the stop flag is read, in virtual time.
@@ -37,9 +38,13 @@ const LEAST_STEP: Duration = Duration::from_micros(1);
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
     let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
     let plan = on_stack.as_ref().unwrap_or(plan);
-    let view = options.store.is_some() && options.wanted.is_some_and(|wanted| wanted.view);
-    let widened = view.then(|| shown::widened(plan));
-    let mut run = Run::begin(plan, widened.as_ref(), name, options)?;
+    let wanted = options.wanted.filter(|_| options.store.is_some());
+    let view = wanted.is_some_and(|wanted| wanted.view);
+    let mut widened = view.then(|| shown::widened(plan));
+    if let Some(wanted) = wanted.filter(|wanted| !wanted.pcap.is_empty()) {
+        capture::add(widened.get_or_insert_with(|| plan.clone()), &wanted.pcap);
+    }
+    let mut run = Run::begin(plan, widened.as_ref().unwrap_or(plan), view, name, options)?;
     while run.now() < run.end {
         run.run_to_sample()?;
         run.take_samples()?;
@@ -70,7 +75,7 @@ fn on_stack(plan: &Plan, stack: Stack) -> Plan {
 /// A run that goes on.
 struct Run<'a> {
     plan: &'a Plan,
-    /// What is measured: more than the plan says if the viewer is to show it.
+    /// What is measured: more than the plan says if the viewer is to show it, or the command line asks for captures.
     seen: &'a Plan,
     name: &'a str,
     options: &'a Options<'a>,
@@ -96,12 +101,11 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn begin(
         plan: &'a Plan,
-        widened: Option<&'a Plan>,
+        seen: &'a Plan,
+        view: bool,
         name: &'a str,
         options: &'a Options<'a>,
     ) -> Result<Self, Error> {
-        let seen = widened.unwrap_or(plan);
-        let view = widened.is_some();
         let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
         built.world.set_threads(options.threads);
         built.world.set_grouping(options.grouping);
@@ -112,7 +116,7 @@ impl<'a> Run<'a> {
         let wanted = options.wanted.map(|wanted| {
             if view { shown::with_explained_flows(wanted, plan) } else { wanted.clone() }
         });
-        let tracer = wanted.filter(|wanted| !wanted.is_empty());
+        let tracer = wanted.filter(TraceOutputs::needs_events);
         let tracer = tracer.map(|wanted| RunTracer::open(&wanted, plan, &mut built)).transpose()?;
         let clock = Clock::begin(plan, &mut built, options.live)?;
         let shown = view.then(|| ViewRecorder::new(plan, &mut built));

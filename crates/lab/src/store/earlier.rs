@@ -18,8 +18,10 @@ const HEAD: &str = "# written by ackwright; the next results written here replac
 /// Before what the program was that wrote them.
 const PROGRAM: &str = "# program ";
 /// What results are called, files and directories. Everything else in a directory is not ours.
-const RESULTS: [&str; 12] = [
+const RESULTS: [&str; 14] = [
     "summary.json",
+    "table.csv",
+    "table.tex",
     "runs",
     "results.csv",
     "results.parquet",

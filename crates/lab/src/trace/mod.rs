@@ -54,11 +54,19 @@ pub struct TraceOutputs {
     pub packets: bool,
     /// What `ackwright view` shows besides the usual results, of the first run of each point.
     pub view: bool,
+    /// Ports whose packets are captured in the first run of each point, beside those of the file: names, or
+    /// patterns with `*`.
+    pub pcap: Vec<String>,
 }
 
 impl TraceOutputs {
     /// Nothing is.
     pub fn is_empty(&self) -> bool {
-        self.perfetto.is_none() && self.qlog.is_none() && self.explain.is_empty() && !self.view
+        self.pcap.is_empty() && !self.needs_events()
+    }
+
+    /// Whether something is made of the events of nodes and links; captures have packets of their own.
+    pub fn needs_events(&self) -> bool {
+        self.perfetto.is_some() || self.qlog.is_some() || !self.explain.is_empty() || self.view
     }
 }

@@ -361,25 +361,33 @@ fn chosen(patterns: &[String], plan: &Plan) -> Result<Vec<bool>, Error> {
         }
         if !any {
             let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
-            let fault = Diagnostic {
-                source: format!("--explain {pattern}"),
-                position: None,
-                message: format!("no TCP flow is called \"{pattern}\""),
-                help: suggest(pattern, tcp.map(|flow| flow.name.as_str())),
-                line_text: None,
-            };
-            return Err(Error::Invalid(Diagnostics(vec![fault])));
+            let help = suggest(pattern, tcp.map(|flow| flow.name.as_str()));
+            let message = format!("no TCP flow is called \"{pattern}\"");
+            return Err(unknown(format!("--explain {pattern}"), message, help));
         }
     }
     Ok(chosen)
 }
 
-/// Checks the names of flows that are to be explained.
+fn unknown(source: String, message: String, help: Option<String>) -> Error {
+    let fault = Diagnostic { source, position: None, message, help, line_text: None };
+    Error::Invalid(Diagnostics(vec![fault]))
+}
+
+/// Checks the names of flows that are to be explained, and of ports that are to be captured.
 ///
 /// # Errors
-/// There is no such TCP flow.
+/// There is no such TCP flow, or no such port.
 pub fn check(wanted: &TraceOutputs, plan: &Plan) -> Result<(), Error> {
-    chosen(&wanted.explain, plan).map(drop)
+    chosen(&wanted.explain, plan)?;
+    let Some(pattern) = wanted.pcap.iter().find(|it| plan.ports_called(it).is_empty()) else {
+        return Ok(());
+    };
+    let ends = (0..plan.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
+    let names: Vec<String> = ends.map(|(link, end)| plan.port_name(link, end)).collect();
+    let help = suggest(pattern, names.iter().map(String::as_str));
+    let message = format!("no port is called \"{pattern}\" (ports are \"NODE.LINK\")");
+    Err(unknown(format!("--pcap {pattern}"), message, help))
 }
 
 /// Both directions of every link.
