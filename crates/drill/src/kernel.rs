@@ -47,6 +47,8 @@ pub struct Kernel {
     port: Port,
     tunnels: Vec<Tunnel>,
     mtu: u32,
+    /// `txqueuelen` of the interface.
+    tx_queue_len: u32,
     local: IpAddr,
 }
 
@@ -91,6 +93,7 @@ impl Kernel {
             port,
             tunnels: Vec::new(),
             mtu: settings.mtu,
+            tx_queue_len: TX_QUEUE_LEN,
             local: settings.local,
         };
         kernel.set_root_qdisc(Sched::new(
@@ -253,7 +256,7 @@ impl Kernel {
         }
         let device = Device {
             psched_mtu: self.mtu,
-            tx_queue_len: TX_QUEUE_LEN,
+            tx_queue_len: self.tx_queue_len,
             ..Device::of(&self.host.tcp_defaults().profile)
         };
         let done = self.host.change_qdisc(self.now, self.port, |root, cx| {
@@ -261,6 +264,17 @@ impl Kernel {
         });
         self.drain_output();
         done.map(|()| String::new()).map_err(|refused| refused.to_string())
+    }
+
+    /// Changes the `txqueuelen` of an interface: qdiscs that are added from now on have it as their limit, and pfifo_fast has
+    /// it at once (`dev_change_tx_queue_len`). 0 is the usual one again as soon as one is added (`qdisc_create`).
+    pub fn set_tx_queue_len(&mut self, port: Port, packets: u32) {
+        if port == self.port {
+            self.tx_queue_len =
+                if packets == 0 { datapath::qdisc::fifo::TX_QUEUE_LEN } else { packets };
+        }
+        self.host.change_qdisc(self.now, port, |root, cx| root.change_tx_queue_len(packets, cx));
+        self.drain_output();
     }
 
     /// Changes the MTU of an interface.

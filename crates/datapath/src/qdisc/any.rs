@@ -286,6 +286,15 @@ impl Sched {
         }
     }
 
+    /// The device whose root this is has another `tx_queue_len`, which pfifo_fast follows there
+    /// (`dev_qdisc_change_tx_queue_len`). Others keep the limit that they were made with.
+    #[cold]
+    pub fn change_tx_queue_len(&mut self, packets: u32, cx: &mut Cx<'_>) {
+        if let AnyQdisc::PfifoFast(pfifo_fast) = &mut self.qdisc {
+            pfifo_fast.change_tx_queue_len(packets, cx);
+        }
+    }
+
     /// This qdisc, if it is fq.
     #[inline]
     pub fn fq(&self) -> Option<&Fq> {

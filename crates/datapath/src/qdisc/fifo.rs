@@ -209,6 +209,25 @@ impl PfifoFast {
         Self { bands: Default::default(), limit, stats: Stats::default() }
     }
 
+    /// The device's `tx_queue_len` is another one: each band has that limit. What a band has beyond it is dropped, the youngest
+    /// packets, and not counted (`pfifo_fast_change_tx_queue_len`).
+    pub fn change_tx_queue_len(&mut self, limit: u32, cx: &mut Cx<'_>) {
+        self.limit = limit;
+        for band in &mut self.bands {
+            if band.backlog().packets <= limit {
+                continue;
+            }
+            let mut old = core::mem::take(band);
+            while let Some(packet) = old.pop_front() {
+                if band.backlog().packets < limit {
+                    band.push_back(packet);
+                } else {
+                    cx.drop(Reason::QueuePurge, packet);
+                }
+            }
+        }
+    }
+
     /// Asserts that the bands are in order.
     pub(super) fn check(&self) {
         self.bands.iter().for_each(|band| band.check("pfifo_fast"));
@@ -351,5 +370,33 @@ mod tests {
         third.meta.priority = 6;
         assert_eq!(bench.enqueue(0, third), Enqueue::Dropped, "each band has its own limit");
         assert_eq!(bench.drain_lengths(0), [300, 400, 100, 200]);
+    }
+
+    #[test]
+    fn pfifo_fast_keeps_the_oldest_packets_of_each_band_when_it_gets_shorter() {
+        let mut dropped = Vec::new();
+        let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+        let mut queue = PfifoFast::new(3);
+        // Bands 1, 2 and 0.
+        for (priority, lengths) in [(0, [100, 101, 102].as_slice()), (2, &[200, 201]), (6, &[300])]
+        {
+            for len in lengths {
+                let mut packet = frame(*len);
+                packet.meta.priority = priority;
+                assert_eq!(queue.enqueue(packet, &mut cx), Enqueue::Queued);
+            }
+        }
+        queue.change_tx_queue_len(1, &mut cx);
+        assert_eq!(queue.stats().drops, 0, "what is dropped for it is not counted");
+        assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 600 });
+        assert_eq!(queue.enqueue(frame(103), &mut cx), Enqueue::Dropped);
+        queue.change_tx_queue_len(2, &mut cx);
+        assert_eq!(queue.enqueue(frame(104), &mut cx), Enqueue::Queued);
+        queue.check();
+        let sent = core::iter::from_fn(|| queue.dequeue(&mut cx));
+        assert_eq!(sent.map(|packet| packet.len()).collect::<Vec<_>>(), [300, 100, 104, 200]);
+        let lost: Vec<_> = dropped.iter().map(|(reason, packet)| (*reason, packet.len())).collect();
+        let shrunk = [101, 102, 201].map(|len| (Reason::QueuePurge, len));
+        assert_eq!(lost, [shrunk.as_slice(), &[(Reason::QdiscOverlimit, 103)]].concat());
     }
 }

@@ -204,8 +204,20 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<CommandResult>
                     ));
                 }
             },
+            "txqueuelen" | "txqlen" | "qlen" => {
+                let value = words.next().unwrap_or_default();
+                let Ok(packets) = value.parse::<i32>() else {
+                    return Ok(CommandResult::failed(format!(
+                        "Error: argument \"{value}\" is wrong: Invalid \"txqueuelen\" value\n\n"
+                    )));
+                };
+                let Some(port) = named else {
+                    return Ok(CommandResult::failed("Cannot find device\n".to_owned()));
+                };
+                kernel.set_tx_queue_len(port, packets.cast_unsigned());
+            }
             "gso_max_size" | "gso_max_segs" | "gro_max_size" | "gso_ipv4_max_size"
-            | "gro_ipv4_max_size" | "txqueuelen" | "qlen" => {
+            | "gro_ipv4_max_size" => {
                 words.next();
             }
             "lo" => return Ok(CommandResult::success()),

@@ -278,3 +278,24 @@ fn faults_name_the_line_of_the_command() {
     let fault = run("true\n\n  cat /etc/passwd").0.expect_err("outside");
     assert_eq!(fault.pos, Pos { line: 3, column: 3 });
 }
+
+/// As Linux 6.18 was seen to do: a qdisc keeps the limit that it was made with, the next one takes the new one, and none is the
+/// usual one.
+#[test]
+fn txqueuelen_is_the_limit_of_new_queues() {
+    use datapath::qdisc::AnyQdisc;
+    use datapath::qdisc::fifo::FifoKind;
+    for (commands, limit) in [
+        ("tc qdisc replace dev tun0 root pfifo", 500),
+        ("ip link set dev tun0 txqueuelen 7; tc qdisc replace dev tun0 root pfifo", 7),
+        ("tc qdisc replace dev tun0 root pfifo; ip link set tun0 qlen 7", 500),
+        ("ip link set dev tun0 txqueuelen 0; tc qdisc replace dev tun0 root pfifo", 1_000),
+        ("ip link set dev tun0 txqueuelen x; tc qdisc replace dev tun0 root pfifo", 500),
+    ] {
+        let (status, kernel, _) = run(commands);
+        assert_eq!(status, Ok(Status::SUCCESS), "{commands}");
+        let port = kernel.host.port(datapath::node::Port(0));
+        let AnyQdisc::Fifo(fifo) = port.qdisc().qdisc() else { panic!("{commands}") };
+        assert_eq!(fifo.kind(), FifoKind::Packets(limit), "{commands}");
+    }
+}
