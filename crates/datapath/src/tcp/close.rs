@@ -14,11 +14,8 @@ impl Connection {
     /// (`inet_shutdown`, `tcp_disconnect`).
     pub fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
         if self.state == State::SynSent {
-            // Who gives up has not failed.
-            let attempt_fails = cx.mib.attempt_fails;
-            self.fail(SocketError::Reset, cx);
-            cx.mib.attempt_fails = attempt_fails;
-            return;
+            // Who gives up has not failed: nothing is counted.
+            return self.end_with(SocketError::Reset, cx);
         }
         self.shut_write = true;
         if self.state != State::SynRecv {
@@ -206,9 +203,14 @@ impl Connection {
 
     /// The connection failed: the application will see `error` (`tcp_write_err`, `tcp_reset`).
     pub(super) fn fail(&mut self, error: SocketError, cx: &mut Cx<'_>) {
-        self.error = Some(error);
         // A handshake that ends so (`tcp_done`).
         cx.mib.attempt_fails += u64::from(matches!(self.state, State::SynSent | State::SynRecv));
+        self.end_with(error, cx);
+    }
+
+    /// The connection is over, and the application will see `error`.
+    fn end_with(&mut self, error: SocketError, cx: &mut Cx<'_>) {
+        self.error = Some(error);
         // As the queue is thrown away (`tcp_write_queue_purge`).
         self.backoff = 0;
         self.fast_open_ends(cx);

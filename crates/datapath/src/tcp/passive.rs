@@ -136,13 +136,6 @@ impl Connection {
     /// Where the handshake stands; the window is what the SYN-ACK offered
     /// (`tcp_v4_reqsk_send_ack`).
     fn send_request_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        let sent = self.totals.segs_out;
-        self.answer_as_request(seg, cx);
-        // It is the listener's.
-        self.totals.segs_out = sent;
-    }
-
-    fn answer_as_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let options = self.options(cx.now);
         let window = self.syn_window() >> self.opt.rcv_wscale;
         // A Fast Open may have sent data already.
@@ -150,7 +143,7 @@ impl Connection {
         let tcp = self.header(seq, TcpFlags::ACK, window, options);
         let ecn = self.ecn_of_control();
         let answer = self.control_packet(tcp, ecn, cx);
-        self.answer_out(answer, seg, cx);
+        Self::answer_out(answer, seg, cx);
     }
 
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.

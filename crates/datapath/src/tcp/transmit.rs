@@ -20,9 +20,32 @@ const IPPROTO_TCP: u8 = 6;
 /// `MAX_TCP_OPTION_SPACE`.
 const MAX_OPTION_SPACE: u32 = 40;
 
+/// Whether a record has been sent before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    First,
+    Again,
+}
+
 impl Connection {
-    /// Sends the record `id`, first or again (`tcp_transmit_skb` with a clone).
+    /// Sends the record `id` for the first time (`tcp_transmit_skb` with a clone).
     pub(super) fn transmit_skb(&mut self, id: SkbId, cx: &mut Cx<'_>) -> Enqueue {
+        self.transmit_record(id, Sending::First, cx)
+    }
+
+    /// Sends it again. Its numbers have been sent before, so it is none of the segments that the host counts as sent
+    /// (`__tcp_transmit_skb`).
+    #[inline(never)]
+    pub(super) fn transmit_again(&mut self, id: SkbId, cx: &mut Cx<'_>) -> Enqueue {
+        self.transmit_record(id, Sending::Again, cx)
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "of one text two functions: what is sent for the first time asks nothing about it"
+    )]
+    #[inline(always)]
+    fn transmit_record(&mut self, id: SkbId, sending: Sending, cx: &mut Cx<'_>) -> Enqueue {
         // The clock is not read for an ICMP error: what is sent for it seems to be sent at the latest event.
         let now = if self.ack.unclocked { self.ack.clock } else { cx.now };
         let prior_wstamp_ns = self.snd.wstamp_ns;
@@ -51,7 +74,10 @@ impl Connection {
             self.ack_was_sent(cx);
         }
         self.count_segs_out(if of_listener { 0 } else { segs });
-        cx.mib.out_segs += u64::from(segs);
+        // A listener counts all of its answers (`tcp_make_synack`).
+        if sending == Sending::First || of_listener {
+            cx.mib.out_segs += u64::from(segs);
+        }
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
         let meta = self.meta_of(&skb, now);
@@ -262,15 +288,20 @@ impl Connection {
 
     /// Sends a header without payload and without an owner.
     pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
+        self.totals.segs_out = self.totals.segs_out.wrapping_add(1);
+        self.control_out_of_listener(tcp, cx);
+    }
+
+    /// The same of a segment that is the listener's, and not the connection's.
+    pub(super) fn control_out_of_listener(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         let ecn = self.ecn_of_control();
         let mut packet = self.control_packet(tcp, ecn, cx);
         let XmitResult { paced, .. } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
     }
 
-    /// A packet without data, counted as sent.
+    /// A packet without data, counted as sent by the host.
     pub(super) fn control_packet(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) -> Packet {
-        self.totals.segs_out = self.totals.segs_out.wrapping_add(1);
         cx.mib.out_segs += 1;
         let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
         let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);

@@ -194,10 +194,8 @@ impl Connection {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;
             // It is a SYN-ACK for the first time, not a SYN once more (`tcp_send_synack`).
-            let out_segs = cx.mib.out_segs;
-            self.transmit_skb(head, cx);
-            // Its number has been sent already, so that it does not count (`__tcp_transmit_skb`).
-            cx.mib.out_segs = out_segs;
+            // Its number has been sent already.
+            self.transmit_again(head, cx);
         }
     }
 

@@ -175,9 +175,7 @@ impl Connection {
         }
         let options = self.syn_options(cx, flags);
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
-        self.control_out(tcp, cx);
-        // It is the listener's.
-        self.totals.segs_out -= 1;
+        self.control_out_of_listener(tcp, cx);
         self.rcv.wup = self.rcv.nxt;
     }
 

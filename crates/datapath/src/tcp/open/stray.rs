@@ -22,17 +22,12 @@ impl Connection {
     /// Sends a reset that belongs to no connection (`tcp_v4_send_reset`).
     fn reset_out(&mut self, header: Tcp, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let reset = self.control_packet(header, Ecn::NotEct, cx);
-        self.answer_out(reset, seg, cx);
+        Self::answer_out(reset, seg, cx);
     }
 
     /// Sends what answers a segment without a socket of its own: the DSCP is that of the segment, the TTL that of nobody
     /// (`ip_send_unicast_reply`, `tcp_v6_send_response`).
-    pub(in crate::tcp) fn answer_out(
-        &mut self,
-        mut answer: Packet,
-        seg: &Segment<'_>,
-        cx: &mut Cx<'_>,
-    ) {
+    pub(in crate::tcp) fn answer_out(mut answer: Packet, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let dscp = seg.packet.network.tos() & !3;
         match &mut answer.network {
             Network::Ipv4(ip) => (ip.tos, ip.ttl) = (dscp | ip.tos & 3, DEFAULT_TTL),
@@ -42,7 +37,6 @@ impl Connection {
             Network::Other(_) => {}
         }
         cx.egress.transmit(cx.now, &mut answer);
-        self.totals.segs_out -= 1;
     }
 
     /// Resets the sender of a segment that does not belong here, at its own numbers.

@@ -187,14 +187,7 @@ impl Connection {
         self.totals.total_retrans = self.totals.total_retrans.wrapping_add(segs);
         self.totals.bytes_retrans += u64::from(skb.len());
         cx.event(self.id, EventKind::Retransmit { seq: skb.seq, end_seq: skb.end_seq, cause });
-        let out_segs = cx.mib.out_segs;
-        let verdict = self.transmit_skb(id, cx);
-        let of_listener = self.state == State::SynRecv && !self.crosses();
-        if !of_listener {
-            // What was sent before counts once (`__tcp_transmit_skb`); a listener counts all of its answers
-            // (`tcp_make_synack`).
-            cx.mib.out_segs = out_segs;
-        }
+        let verdict = self.transmit_again(id, cx);
         let skb = self.queue.get_mut(id);
         skb.sacked |= tag::EVER_RETRANS;
         if verdict == Enqueue::Dropped {
