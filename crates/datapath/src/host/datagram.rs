@@ -9,7 +9,7 @@ use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::Body;
 use crate::tcp::config::PmtuDiscovery;
-use crate::tcp::{Ends, IcmpError, PathMtu, SocketError as NetworkError};
+use crate::tcp::{Ends, IcmpError, MTU_MIN_V6, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -273,8 +273,11 @@ impl Host {
         }
         let path = if remote.is_ipv4() {
             PathMtu::from_report(mtu, old.bytes, self.tcp_stack().defaults.sysctl.min_pmtu)
+        } else if mtu < MTU_MIN_V6 {
+            // Not to be believed (`__ip6_rt_update_pmtu`).
+            return;
         } else {
-            PathMtu { bytes: mtu.max(1_280), locked: false }
+            PathMtu { bytes: mtu, locked: false }
         };
         self.learnt_mtu = Some(Box::new((remote, path, now)));
         self.keep_path_mtu();

@@ -72,7 +72,7 @@ enum Meaning {
 }
 
 /// IPv6's minimum MTU.
-const MTU_MIN_V6: u32 = 1_280;
+pub(crate) const MTU_MIN_V6: u32 = 1_280;
 
 impl IcmpError {
     /// `icmp_err_convert`, `icmpv6_err_convert`.

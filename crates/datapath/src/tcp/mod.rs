@@ -88,6 +88,7 @@ pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use bytes::Payload;
 pub use config::TcpConfig;
 pub use cx::{Cx, Egress, XmitResult};
+pub(crate) use icmp::MTU_MIN_V6;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
