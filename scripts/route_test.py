@@ -146,6 +146,16 @@ def test_hosts_reach_each_other_and_us(world):
     for words in ("ip -j addr show dev b", "ip -4 -j address show b"):
         [shown] = router.json(words)
         assert shown["ifname"] == "b" and shown["addr_info"][0]["local"] == "10.2.0.1", shown
+    brief = [line.split() for line in router.ctl("ip -br link").splitlines()]
+    assert [line[:2] for line in brief] == [["a", "UP"], ["b", "UP"], ["c", "UP"]], brief
+    assert router.ctl("ip -br -4 addr show dev b") == f"{'b':16} {'UP':14} 10.2.0.1/24 \n"
+    policy = "net.ipv4.fib_multipath_hash_policy"
+    assert router.ctl(f"sysctl {policy}") == f"{policy} = 1\n"
+    for wrong, told in (("nstat", "valid are ip, tc, sysctl"), ("tc filter show dev b", "filters are not shown")):
+        try:
+            raise AssertionError(f"{wrong} was taken: {router.ctl(wrong)}")
+        except ValueError as error:
+            assert told in str(error), error
     assert "inet 10.2.0.1/24" in router.ctl("ip a") and len(router.json("ip -j link show dev b")) == 1
     assert links["b"]["tx"]["packets"] >= 3 and links["a"]["rx"]["packets"] >= 9, links
     router.stop()

@@ -94,6 +94,10 @@ impl<'a> TcRequest<'a> {
                 Ok(Self::Show { manner, device })
             }
             ("qdisc", _) => Ok(Self::Qdisc),
+            ("filter", Some("show" | "list" | "lst")) => {
+                let message = "filters are not shown; `class show` shows what they lead to";
+                Err(CommandError { column: object.column, message: message.to_owned() })
+            }
             ("filter", _) => Ok(Self::Filter),
             _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
         }
@@ -323,6 +327,7 @@ mod tests {
             ("tc qdisc show dev", 17),
             ("tc qdisc show dev a rubbish", 20),
             ("tc class show rubbish", 14),
+            ("tc filter show dev a", 3),
         ] {
             let error = TcRequest::read(command).err().expect(command);
             assert_eq!(error.column, column, "{command}: {}", error.message);

@@ -69,6 +69,12 @@ impl Ip {
             };
             return Ok(json::list(&ports.iter().map(item).collect::<Vec<_>>()));
         }
+        if options.brief {
+            let line = |&port: &u16| {
+                format!("{}{}\n", self.brief_head(port), brief(&self.devices, port, family))
+            };
+            return Ok(ports.iter().map(line).collect());
+        }
         let lines = |&port: &u16| self.link_line(port) + &lines(&self.devices, port, family);
         Ok(ports.iter().map(lines).collect())
     }
@@ -135,6 +141,12 @@ pub(super) fn lines(devices: &Devices, port: u16, family: Option<bool>) -> Strin
         out += "       valid_lft forever preferred_lft forever\n";
     }
     out
+}
+
+/// The same in one line: `10.0.0.1/24 fd00::1/64 `.
+pub(super) fn brief(devices: &Devices, port: u16, family: Option<bool>) -> String {
+    let one = |line: AddressLine| format!("{}/{} ", line.addr, line.len);
+    shown(devices, port, family).map(one).collect()
 }
 
 /// The same as JSON, a list.

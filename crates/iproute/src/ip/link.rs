@@ -38,7 +38,19 @@ impl Ip {
                 ports.iter().map(|&port| self.link_object(port).finish()).collect();
             return Ok(json::list(&items));
         }
+        if options.brief {
+            let line = |&port: &u16| {
+                let flags = self.link_state(port).0.join(",");
+                format!("{}<{flags}> \n", self.brief_head(port))
+            };
+            return Ok(ports.iter().map(line).collect());
+        }
         Ok(ports.iter().map(|&port| self.link_line(port)).collect())
+    }
+
+    /// What a line of `ip -br` begins with: name and state, in columns.
+    pub(super) fn brief_head(&self, port: u16) -> String {
+        format!("{:<16} {:<14} ", self.devices.name(port), self.link_state(port).1)
     }
 
     /// The line that an interface begins with.

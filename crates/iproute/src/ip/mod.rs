@@ -76,6 +76,8 @@ struct Options {
     json: bool,
     /// `-d`.
     details: bool,
+    /// `-br`.
+    brief: bool,
 }
 
 impl Options {
@@ -111,6 +113,12 @@ impl From<FibError> for IpError {
     }
 }
 
+/// What `ip help` prints.
+const USAGE: &str = "\
+Usage: ip [ -4 | -6 ] [ -j ] [ -d ] [ -br ] OBJECT { COMMAND | show }
+where  OBJECT := { route | rule | nexthop | link | address | sysctl }
+";
+
 const OBJECTS: [&str; 6] = ["route", "rule", "nexthop", "link", "address", "sysctl"];
 
 impl Ip {
@@ -139,6 +147,7 @@ impl Ip {
             "link" | "l" => self.link(&mut words, options),
             "address" | "addr" | "a" => self.address(&mut words, options),
             "sysctl" => self.sysctl(&mut words),
+            "help" => Ok(USAGE.to_owned()),
             _ => Err(unknown_object(object).into()),
         }
     }
@@ -172,8 +181,11 @@ fn read_options(words: &mut Words<'_>) -> IpResult<Options> {
             "-6" => (options.v4, options.v6) = (false, true),
             "-j" | "-json" => options.json = true,
             "-d" | "-details" => options.details = true,
+            "-br" | "-brief" => options.brief = true,
+            // Statistics are those of cached routes, which kernels no longer have; there are no colours.
+            "-s" | "-stats" | "-statistics" | "-c" | "-color" => {}
             _ => {
-                let known = ["-4", "-6", "-json", "-details"];
+                let known = ["-4", "-6", "-json", "-details", "-brief"];
                 let nearest = word.unknown("ip", &known).nearest;
                 let message = format!("Option \"{}\" is unknown, try \"ip -help\".", word.text);
                 return Err(word.error(message, nearest).into());

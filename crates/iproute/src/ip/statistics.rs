@@ -64,6 +64,32 @@ pub fn show_addresses(
     ports.map(lines).collect()
 }
 
+/// `ip -br link show`: an interface a line.
+pub fn brief(links: &[LinkStatistics]) -> String {
+    let line = |link: &LinkStatistics| {
+        let mac = link.mac.map_or(String::new(), show_mac);
+        format!("{}{mac} <{}> \n", brief_head(link), flags(link).join(","))
+    };
+    links.iter().map(line).collect()
+}
+
+/// `ip -br address show`: the same with the addresses of each.
+pub fn brief_addresses(
+    links: &[LinkStatistics],
+    devices: &Devices,
+    family: Option<bool>,
+) -> String {
+    let ports = links.iter().filter_map(|link| Some((link, devices.port(&link.name)?)));
+    let ports = ports.filter(|&(_, port)| address::is_shown(devices, port, family));
+    let line =
+        |(link, port)| format!("{}{}\n", brief_head(link), address::brief(devices, port, family));
+    ports.map(line).collect()
+}
+
+fn brief_head(link: &LinkStatistics) -> String {
+    format!("{:<16} {:<14} ", link.name, operstate(link.up, link.carrier))
+}
+
 fn head(link: &LinkStatistics) -> String {
     let LinkStatistics { index, name, mtu, qdisc, .. } = link;
     let flags = flags(link).join(",");
@@ -161,6 +187,13 @@ mod tests {
                 .contains("brd ff:ff:ff:ff:ff:ff\n    inet 10.0.0.1/24 scope global a\n"),
         );
         assert_eq!(addresses(Some(true)), "");
+        // As ip(8) of iproute2 6.1 prints them, blanks at the end included.
+        let all = std::slice::from_ref(&link);
+        let told = "a                UP             02:00:00:00:00:01 <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
+        assert_eq!(brief(all), told);
+        let told = "a                UP             10.0.0.1/24 \n";
+        assert_eq!(brief_addresses(all, &devices, None), told);
+        assert_eq!(brief_addresses(all, &devices, Some(true)), "");
         let json = show(&[link], true, true);
         assert!(
             json.contains(r#""stats64":{"rx":{"bytes":1000,"packets":10,"errors":0,"dropped":1}"#)

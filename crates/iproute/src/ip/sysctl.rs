@@ -19,19 +19,49 @@ const NAMES: [&str; 8] = [
 ];
 
 impl Ip {
-    /// `sysctl [-w] NAME=VALUE …`. As in the kernel IPv4 and IPv6 have policies and masks of their
+    /// `sysctl [-w] NAME[=VALUE] …`. As in the kernel IPv4 and IPv6 have policies and masks of their
     /// own, and both the seed of `net.ipv4`.
     pub(super) fn sysctl(&mut self, words: &mut Words<'_>) -> IpResult<String> {
+        let mut out = String::new();
         for word in words.by_ref() {
             if matches!(word.text, "-w" | "-q" | "-qw") {
                 continue;
             }
-            let Some((name, value)) = word.text.split_once('=') else {
-                return Err(word.error("expected NAME=VALUE".to_owned(), None).into());
-            };
-            self.set_sysctl(word, &name.replace('/', "."), value)?;
+            match word.text.split_once('=') {
+                Some((name, value)) => self.set_sysctl(word, &name.replace('/', "."), value)?,
+                None => out += &self.show_sysctl(word)?,
+            }
         }
-        Ok(String::new())
+        Ok(out)
+    }
+
+    /// `NAME = VALUE`, as `sysctl NAME` prints it.
+    fn show_sysctl(&self, word: Word<'_>) -> IpResult<String> {
+        let name = word.text.replace('/', ".");
+        let settings = self.fib.settings();
+        let hashed = settings.hashed(name.starts_with("net.ipv6."));
+        let value = match name.rsplit('.').next() {
+            _ if !NAMES.contains(&name.as_str()) => {
+                let nearest = word.unknown("sysctl", &NAMES).nearest;
+                let what = format!("\"{name}\" cannot be shown here; to set it: NAME=VALUE");
+                return Err(word.error(what, nearest).into());
+            }
+            Some("fib_multipath_hash_policy") => hashed.policy as u32,
+            Some("fib_multipath_hash_fields") => hashed.fields.number(),
+            // A seed that was drawn is shown as 0, as by the kernel.
+            Some("fib_multipath_hash_seed") => settings.key.seed().unwrap_or(0),
+            Some("fib_multipath_use_neigh") => u32::from(settings.use_neigh),
+            _ => {
+                let v6 = name.starts_with("net.ipv6.");
+                let ignores = |port: u16| {
+                    let link = self.fib.link(port);
+                    if v6 { link.ignore_linkdown_v6 } else { link.ignore_linkdown }
+                };
+                let mut ports = self.devices.ports().filter(|port| *port != LOOPBACK).peekable();
+                u32::from(ports.peek().is_some() && ports.all(ignores))
+            }
+        };
+        Ok(format!("{name} = {value}\n"))
     }
 
     fn set_sysctl(&mut self, word: Word<'_>, name: &str, value: &str) -> IpResult<()> {

@@ -177,6 +177,42 @@ fn ipv6_hashes_by_sysctls_of_its_own() {
     assert_eq!(hashed(&ip), [(1, 7), (3, 63)], "what is refused changes nothing");
 }
 
+/// Without a value a setting is shown, as 6.18's sysctl does.
+#[test]
+fn sysctls_are_shown() {
+    let mut ip = router();
+    let told = |ip: &mut Ip, names: &str| ip.run(&format!("sysctl {names}")).unwrap();
+    let names = "net.ipv4.fib_multipath_hash_seed net.ipv4.fib_multipath_hash_fields";
+    ip.run("sysctl net.ipv4.fib_multipath_hash_seed=7").unwrap();
+    let before = "net.ipv4.fib_multipath_hash_seed = 7\nnet.ipv4.fib_multipath_hash_fields = 7\n";
+    assert_eq!(told(&mut ip, names), before);
+    for setting in [
+        "net.ipv4.fib_multipath_hash_policy",
+        "net.ipv6.fib_multipath_hash_policy",
+        "net.ipv4.fib_multipath_use_neigh",
+        "net.ipv4.conf.all.ignore_routes_with_linkdown",
+        "net.ipv6.conf.all.ignore_routes_with_linkdown",
+    ] {
+        assert_eq!(told(&mut ip, setting), format!("{setting} = 0\n"));
+        assert_eq!(told(&mut ip, &format!("-w {setting}=1")), "");
+        assert_eq!(told(&mut ip, setting), format!("{setting} = 1\n"));
+    }
+    assert_eq!(
+        told(&mut ip, "net/ipv6/fib_multipath_hash_fields"),
+        "net.ipv6.fib_multipath_hash_fields = 7\n"
+    );
+    let unknown = ip.run("sysctl net.ipv4.fib_multipath_hash_polcy").unwrap_err();
+    assert!(format!("{unknown:?}").contains("fib_multipath_hash_policy"), "{unknown:?}");
+    // As `ip -br` prints them, blanks at the end included.
+    let brief = ip.run("-br link").unwrap();
+    assert!(brief.contains("a1               UP             <UP,LOWER_UP> \n"), "{brief}");
+    let brief = ip.run("-br -4 address show dev a1").unwrap();
+    assert_eq!(brief, "a1               UP             10.0.1.1/24 \n");
+    assert!(ip.run("help").unwrap().contains("nexthop"));
+    // Options that change nothing here are habits all the same.
+    assert_eq!(ip.run("-s -c route").unwrap(), ip.run("route").unwrap());
+}
+
 /// What is saved says the same when it is read.
 #[test]
 fn a_saved_configuration_reads_back() {

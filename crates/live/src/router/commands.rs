@@ -41,6 +41,12 @@ impl Router {
             ("reload", _) => self.reload(),
             (_, "tc") => self.tc(now, command),
             (_, "sysctl") => self.sysctl(now, command),
+            (_, word) if !is_of_ip(word) => {
+                let message = format!(
+                    "unknown command \"{word}\"; valid are ip, tc, sysctl, show, show -j, reload and stop"
+                );
+                Err(CommandError { column: 0, message })
+            }
             _ => self.ip(now, command),
         })
     }
@@ -60,11 +66,16 @@ impl Router {
     }
 
     fn sysctl(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
+        let mut out = String::new();
         let words = Words::new(command).skip(1).filter(|word| !word.text.starts_with('-'));
         for word in words {
             let wrong = |message: String| CommandError { column: word.column, message };
-            let (name, value) =
-                word.text.split_once('=').ok_or_else(|| wrong("expected NAME=VALUE".to_owned()))?;
+            let Some((name, value)) = word.text.split_once('=') else {
+                out += &self
+                    .with_ip(now, |ip| ip.run(&format!("sysctl {}", word.text)))
+                    .map_err(|error| CommandError { column: word.column, ..of_ip(&error) })?;
+                continue;
+            };
             let name = name.replace('/', ".");
             if is_own_sysctl(&name) {
                 set_sysctl(&mut self.host, now, &name, value).map_err(wrong)?;
@@ -74,7 +85,7 @@ impl Router {
             }
         }
         self.poll(now);
-        Ok(String::new())
+        Ok(out)
     }
 
     /// A setting of the kernel's that decides between next hops; one that is unknown here is passed over, and
@@ -98,7 +109,7 @@ impl Router {
     fn ip(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
         let mut words = Words::new(command);
         words.accept("ip");
-        let (mut json, mut statistics, mut family) = (false, false, None);
+        let (mut json, mut statistics, mut brief, mut family) = (false, false, false, None);
         while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
             match word.text {
                 "-4" => family = Some(false),
@@ -106,8 +117,12 @@ impl Router {
                 "-j" | "-json" => json = true,
                 "-s" | "-statistics" => statistics = true,
                 "-sj" | "-js" => (json, statistics) = (true, true),
-                "-d" | "-details" => {}
-                _ => return Err(word.unknown("ip", &["-4", "-6", "-json", "-statistics"]).into()),
+                "-br" | "-brief" => brief = true,
+                "-d" | "-details" | "-c" | "-color" => {}
+                _ => {
+                    let known = ["-4", "-6", "-json", "-statistics", "-brief"];
+                    return Err(word.unknown("ip", &known).into());
+                }
             }
             words.next();
         }
@@ -126,12 +141,20 @@ impl Router {
             "link" | "l" if shows => {
                 words.next();
                 let links = self.links_shown(&mut words, "link")?;
-                Ok(statistics::show(&links, statistics, json))
+                Ok(if brief && !json {
+                    statistics::brief(&links)
+                } else {
+                    statistics::show(&links, statistics, json)
+                })
             }
             "address" | "addr" | "a" if shows => {
                 words.next();
                 let links = self.links_shown(&mut words, "address")?;
-                Ok(statistics::show_addresses(&links, &self.names, family, statistics, json))
+                Ok(if brief && !json {
+                    statistics::brief_addresses(&links, &self.names, family)
+                } else {
+                    statistics::show_addresses(&links, &self.names, family, statistics, json)
+                })
             }
             _ if self.settings.follow_kernel && !shows => {
                 let message = "routes and addresses are the kernel's here: change them with ip(8)";
@@ -196,4 +219,14 @@ impl Router {
         self.phase = Phase::Draining(sys::now() + self.settings.drain);
         self.stop_reading()
     }
+}
+
+/// Whether a command that begins so is one of `ip`, whose own name may be left out.
+fn is_of_ip(word: &str) -> bool {
+    const OBJECTS: [&str; 6] = ["route", "rule", "nexthop", "link", "address", "neighbour"];
+    let begins = OBJECTS.iter().any(|object| object.starts_with(word));
+    word.is_empty()
+        || word.starts_with('-')
+        || begins
+        || matches!(word, "ip" | "nh" | "addr" | "neighbor")
 }
