@@ -7,6 +7,7 @@
 mod stderr;
 
 mod cmd;
+mod habits;
 mod import_note;
 mod interrupt;
 mod progress;
@@ -121,7 +122,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = Cli::try_parse().unwrap_or_else(|error| habits::exit(&error)).command;
     // Before there is a second thread: else a process cannot have a user namespace of its own.
     if command.needs_namespaces()
         && let Err(failure) = cmd::run::acquire_namespaces()

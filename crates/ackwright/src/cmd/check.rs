@@ -29,6 +29,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
     experiment.check_names().map_err(PlanError::from)?;
+    print_notes(&experiment);
     let plan = &experiment.base;
     let runs = experiment.points.len() as u64 * u64::from(plan.repetitions);
     if args.json {
@@ -49,4 +50,11 @@ pub fn run(args: &Args) -> Outcome {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what is right in a file, but may not be what was meant.
+pub fn print_notes(experiment: &Experiment) {
+    for note in experiment.notes() {
+        stderr_line!("note: {note}");
+    }
 }

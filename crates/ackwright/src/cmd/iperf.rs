@@ -18,7 +18,7 @@ use crate::interrupt;
 
 /// Arguments of `ackwright iperf`.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(group = clap::ArgGroup::new("role").required(true).args(["client", "server"]), after_help = "\
 Examples:
   ackwright iperf -s &                     our stack receives at 10.77.0.2; from the kernel's side:
   iperf3 -c 10.77.0.2
@@ -27,10 +27,10 @@ Examples:
 It speaks iperf3's protocol (TCP, one direction at a time): the peer is a real iperf3, or this program.")]
 pub struct Args {
     /// Run a test against the server at this address
-    #[arg(short = 'c', long, value_name = "ADDRESS", conflicts_with = "server")]
+    #[arg(short = 'c', long, value_name = "ADDRESS")]
     client: Option<IpAddr>,
     /// Wait for clients
-    #[arg(short = 's', long, required_unless_present = "client")]
+    #[arg(short = 's', long)]
     server: bool,
     /// Serve one client, then exit
     #[arg(short = '1', long, requires = "server", conflicts_with = "client")]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::plan::Experiment;
-use lab::published::{self, Publication};
+use lab::published::{self, Publication, SHIPPED};
 use lab::reproduce::{self, Comparison};
 use lab::results::PointResult;
 use lab::run::LiveOverrides;
@@ -23,6 +23,7 @@ Examples:
   ackwright reproduce lost-retransmit        the whole sweep
   ackwright reproduce all --quick --json     only the headline of each
   ackwright reproduce fct-load --resume out  resume an interrupted sweep
+  ackwright reproduce incast-rto --print-toml > my.toml   its experiment file, to change it
   ackwright reproduce cake-ack-filter --live --runs 10   compared with real packets, as root
 
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
@@ -30,6 +31,9 @@ stated beforehand is not met, or a figure deviates from a real kernel's by more 
 pub struct Args {
     /// Publications to reproduce, or "all" [default: list them]
     names: Vec<String>,
+    /// Print the experiment file of each name in place of running it
+    #[arg(long, requires = "names", conflicts_with_all = ["json", "quick", "live", "strict", "runs", "out", "resume"])]
+    print_toml: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -89,6 +93,12 @@ pub fn run(args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = chosen(&args.names, &known)?;
+    if args.print_toml {
+        for shipped in SHIPPED.iter().filter(|it| chosen.iter().any(|one| one.name == it.name)) {
+            print(shipped.experiment)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     for publication in &chosen {
         // What is in the way of the last one is not to be found out when all others have run.
         let directory = args.directory().join(&publication.name);

@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Number of repetitions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     #[command(flatten)]
     workers: Workers,
@@ -197,6 +197,7 @@ impl From<GroupingChoice> for Grouping {
 pub fn run(args: &Args) -> Outcome {
     check_resume(args)?;
     let experiment = Experiment::load(&args.file, &args.settings)?;
+    super::check::print_notes(&experiment);
     let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
     let seed = args.seed.unwrap_or(experiment.base.seed);
     limits::seeds(seed, repetitions)

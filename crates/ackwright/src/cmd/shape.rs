@@ -117,6 +117,12 @@ impl Args {
         Self { ab, ba, json, ..args }
     }
 
+    /// Nothing says how to queue.
+    fn has_no_queue(&self) -> bool {
+        let Self { egress, ingress, ab, ba, tc, .. } = self;
+        tc.is_none() && [egress, ingress, ab, ba].iter().all(|words| words.is_none())
+    }
+
     /// The files that are read.
     fn inputs(&self) -> Vec<&Path> {
         let captures =
@@ -166,6 +172,12 @@ pub fn run(args: &Args) -> Outcome {
     }
     let _round = detour.map(own::ReadyDetour::start).transpose()?;
     stderr_line!("shaping between {} and {}{place}", shown[0], shown[1]);
+    if args.has_no_queue() {
+        let options = if args.dev.is_some() { "--egress, --ingress" } else { "--ab, --ba" };
+        stderr_line!(
+            "note: no qdisc is given ({options}, --tc): packets pass unshaped until `ackwright ctl tc qdisc replace …`"
+        );
+    }
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
     let account = driver.account();

@@ -14,19 +14,26 @@ Examples:
   ackwright tc \'qdisc replace dev eth0 root cake bandwidth 20mbit nat ack-filter\'
   ackwright tc --json \'qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 3kb limit 90kb\' \\
       \'qdisc add dev eth0 parent 1:1 codel\'
+  ackwright tc qdisc add dev eth0 root fq_codel target 10ms
   ackwright tc --file setup.tc
 
 The commands are applied in order to qdiscs without traffic. An error is reported with its position and the
 valid words, exit code 2; otherwise `tc -s qdisc show` is printed for each device.")]
 pub struct Args {
     /// Commands: `qdisc add|change|replace|delete dev DEV …` and `filter add dev DEV …`; a leading
-    /// `tc` is accepted
+    /// `tc` is accepted. Several are quoted, one need not be
     commands: Vec<String>,
+    /// Accepted as a habit: statistics and details are always printed
+    #[arg(short, long = "stats", visible_alias = "statistics", hide = true)]
+    statistics: bool,
+    /// Accepted as a habit
+    #[arg(short, long, hide = true)]
+    details: bool,
     /// Read commands from a file, one per line; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print `tc -s -j qdisc show`
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -46,7 +53,10 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
     }
-    for (index, command) in args.commands.iter().enumerate() {
+    for (index, command) in commands(&args.commands).iter().enumerate() {
+        if is_show(command) {
+            return Err(Failure::Usage(NOTHING_TO_SHOW.into()));
+        }
         session
             .command(command)
             .map_err(|problem| wrong(format!("command {}", index + 1), &problem))?;
@@ -60,4 +70,24 @@ pub fn run(args: &Args) -> Outcome {
         print(&session.text())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why `tc qdisc show` has nothing to show.
+const NOTHING_TO_SHOW: &str = "this checks commands and has no queues of its own to show. \
+    A running `shape` or `route`: ackwright ctl tc -s qdisc show; an experiment: ackwright run FILE --tc-stats; \
+    after commands given here their qdiscs are shown without being asked for";
+
+/// `qdisc show dev eth0`, `class list`, and `qdisc` alone.
+fn is_show(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().skip_while(|word| *word == "tc").collect();
+    let object = matches!(words.first(), Some(&("qdisc" | "class" | "filter")));
+    object && matches!(words.get(1), None | Some(&("show" | "list" | "ls" | "sh")))
+}
+
+/// The commands. Words that were not quoted, as with `tc` itself, are one.
+fn commands(given: &[String]) -> Vec<String> {
+    if given.iter().any(|one| one.contains(char::is_whitespace)) {
+        return given.to_vec();
+    }
+    if given.is_empty() { Vec::new() } else { vec![given.join(" ")] }
 }

@@ -44,6 +44,12 @@ impl From<Fault> for Failure {
 
 /// Shows.
 pub fn run(args: &Args) -> Outcome {
+    if args.what.extension().is_some_and(|ending| ending == "toml") && args.what.is_file() {
+        let file = args.what.display();
+        return Err(Failure::Usage(format!(
+            "{file} is an experiment file; to view its results: ackwright run {file} --out DIR --view, then ackwright view DIR"
+        )));
+    }
     let source = Source::open(&args.what)?;
     if let Some(file) = &args.export {
         return export(&source, &args.what, file);

@@ -3,6 +3,7 @@
 mod cli;
 mod common;
 mod generate;
+mod habits;
 mod mistakes;
 mod multipath;
 #[cfg(unix)]

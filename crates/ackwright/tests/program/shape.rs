@@ -35,6 +35,10 @@ fn a_shaper_traces_its_queues() {
     for text in [&one, &format!("queue to {two}"), "backlog", "delay", "Tin 0: backlog", "drop "] {
         assert!(has(text), "{text} is not in the trace");
     }
+    let unshaped = ackwright(&["shape", "--between", &one, &two, "--ctl", &ctl, "--drain", "10ms"]);
+    let note = "note: no qdisc is given (--ab, --ba, --tc): packets pass unshaped";
+    assert!(stderr(&unshaped).contains(note), "{}", stderr(&unshaped));
+    assert!(!stderr(&shape(&[])).contains("unshaped"));
     let full = shape(&["--trace", "/dev/full"]);
     assert_eq!(full.status.code(), Some(1), "{}", stderr(&full));
     assert!(stderr(&full).contains("the trace cannot be written"), "{}", stderr(&full));

@@ -10,6 +10,7 @@ pub(crate) mod doc;
 mod draft;
 pub(crate) mod flent;
 mod flows;
+mod habits;
 mod ip;
 mod limit_checks;
 pub mod limits;
@@ -197,6 +198,11 @@ impl Experiment {
         experiment.check_pictures()?;
         experiment.check_points()?;
         Ok(experiment)
+    }
+
+    /// What is right, but may not be what was meant: rates in bytes.
+    pub fn notes(&self) -> Vec<Diagnostic> {
+        habits::notes(&self.document)
     }
 
     /// Says what `table` in `[measure]` and `[[plot]]` ask for that no point has: metrics that nothing

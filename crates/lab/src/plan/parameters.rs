@@ -168,7 +168,16 @@ fn expand_text(
         let name = &after[..end];
         let Some((_, node)) = parameters.iter().find(|(key, _)| key.name == name) else {
             let help = suggest(name, parameters.iter().map(|(key, _)| key.name.as_str()));
-            return Err((column + 2, format!("no parameter is called \"{name}\""), help));
+            let help = match help {
+                Some(nearest) if nearest.ends_with('?') => nearest,
+                known => {
+                    let known = known.map_or(String::new(), |known| format!("{known}; "));
+                    format!(
+                        "{known}a new one needs a value in [parameters], also where a sweep sets it"
+                    )
+                }
+            };
+            return Err((column + 2, format!("no parameter is called \"{name}\""), Some(help)));
         };
         let Some(left) = room.checked_sub(node.size()) else {
             let message =
@@ -225,5 +234,11 @@ mod tests {
         let faults = doc.substitute().unwrap_err();
         assert_eq!(faults.0[0].position, Some((4, 10)));
         assert_eq!(faults.0[0].help.as_deref(), Some("did you mean \"burst\"?"));
+        let mut doc =
+            Document::parse("t.toml", "[parameters]\nburst = 1\n[x]\ny = \"${queue}\"\n").unwrap();
+        let faults = doc.substitute().unwrap_err();
+        let told =
+            "valid: burst; a new one needs a value in [parameters], also where a sweep sets it";
+        assert_eq!(faults.0[0].help.as_deref(), Some(told));
     }
 }

@@ -191,7 +191,14 @@ fn sweep_axes(root: &Node) -> Vec<&str> {
 
 fn read_schema(top: &mut Reader<'_, '_>) {
     match top.node("schema") {
-        None => top.missing("schema"),
+        None => {
+            let message = "\"schema\" is missing";
+            top.faults.add(
+                top.at,
+                message,
+                Some(format!("write schema = {SCHEMA} in the first line")),
+            );
+        }
         Some(Node { kind: Kind::Int(SCHEMA), .. }) => {}
         Some(Node { kind: Kind::Int(other), at }) => {
             top.faults.add(at, format!("this program reads schema {SCHEMA}, not {other}"), None);

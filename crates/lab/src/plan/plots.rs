@@ -121,7 +121,14 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
         if known.is_none() {
             let cdfs = DISTRIBUTIONS.map(|word| format!("{word} cdf"));
             let words = OVER_TIME.into_iter().chain(cdfs.iter().map(String::as_str));
-            faults.add(at, format!("\"{text}\" cannot be plotted"), suggest(text, words));
+            let help = suggest(text, words).map(|help| {
+                if help.ends_with('?') {
+                    help
+                } else {
+                    format!("{help}; or a metric, such as \"total goodput\"")
+                }
+            });
+            faults.add(at, format!("\"{text}\" cannot be plotted"), help);
         }
         Some((known?, text))
     });

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use datapath::units::{Duration, Rate};
 
-use super::diagnostic::{Diagnostic, NOTED, suggest};
+use super::diagnostic::{Diagnostic, NOTED};
 use super::doc::{Document, Key, Kind, Node, Origin};
+use super::habits::{suggest_key, suggest_value};
 use super::limits::TIME_MAX;
 use super::quantity;
 
@@ -108,7 +109,7 @@ impl<'a, 'd> Reader<'a, 'd> {
     pub fn finish(self) {
         for (key, _) in self.entries {
             if !self.known.contains(&key.name.as_str()) {
-                let help = suggest(&key.name, self.known.iter().copied());
+                let help = suggest_key(&key.name, &self.known);
                 self.faults.add(&key.at, format!("unknown key \"{}\"", key.name), help);
             }
         }
@@ -295,7 +296,7 @@ pub fn as_word<T: Copy>(
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
         return Some(*value);
     }
-    let help = suggest(text, words.iter().map(|(word, _)| *word));
+    let help = suggest_value(what, text, words.iter().map(|(word, _)| *word));
     faults.add(&node.at, format!("\"{text}\" is not a valid {what}"), help);
     None
 }

@@ -39,7 +39,13 @@ pub fn read(entries: &[(Key, Node)], faults: &Faults<'_>) -> Settings {
         match check(&name, node) {
             Ok(setting) => settings.sysctls.push(setting),
             Err(Problem::Unknown) => {
-                let help = suggest(&name, names().iter().map(String::as_str));
+                // `tcp_ecn`, as people call it.
+                let known = names();
+                let whole = known.iter().find(|known| known.ends_with(&format!(".{name}")));
+                let help = match whole {
+                    Some(whole) => Some(format!("did you mean \"{whole}\"?")),
+                    None => suggest(&name, known.iter().map(String::as_str)),
+                };
                 faults.add(&key.at, format!("sysctl \"{name}\" is not modelled"), help);
             }
             Err(Problem::Value(problem)) => faults.add(&node.at, problem, None),

@@ -9,8 +9,8 @@ use datapath::units::Instant;
 use iproute::tc::{self, Device, FilterCommand, GuestKind, QdiscCommand};
 use iproute::words::{GrammarError, Words};
 
-use super::diagnostic::suggest;
 use super::doc::Origin;
+use super::habits::{CONGESTION_CONTROL, suggest_value};
 use super::read::Faults;
 
 /// The congestion control called `word`.
@@ -18,8 +18,8 @@ pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Optio
     let registry = &faults.document.registry;
     let found = registry.find_congestion_control(word);
     if found.is_none() {
-        let help = suggest(word, registry.congestion_control_names());
-        faults.add(at, format!("\"{word}\" is not a valid congestion control"), help);
+        let help = suggest_value(CONGESTION_CONTROL, word, registry.congestion_control_names());
+        faults.add(at, format!("\"{word}\" is not a valid {CONGESTION_CONTROL}"), help);
     }
     found
 }
