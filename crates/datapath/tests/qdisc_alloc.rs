@@ -8,6 +8,7 @@ use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
+use datapath::qdisc::pie::{Pie, PieConfig};
 use datapath::qdisc::prio::{Prio, PrioConfig};
 use datapath::qdisc::rate::RateConfig;
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
@@ -56,7 +57,7 @@ fn steady_state_does_not_allocate() {
     let delay = NetemConfig { delay: 2_000_000, jitter: 500_000, ..NetemConfig::default() };
     let rate = RateConfig::new(Rate::from_mbit(100));
     let bucket = TbfConfig { rate, burst: 3100, peak: None, limit: 60_000 };
-    let kinds: [(&str, AnyQdisc); 9] = [
+    let kinds: [(&str, AnyQdisc); 10] = [
         ("pfifo", Fifo::new(FifoKind::Packets(100)).into()),
         ("pfifo_head_drop", Fifo::new(FifoKind::HeadDrop(100)).into()),
         ("pfifo_fast", PfifoFast::default().into()),
@@ -65,6 +66,7 @@ fn steady_state_does_not_allocate() {
         ("codel", Codel::new(CodelConfig::new(1514)).into()),
         ("fq_codel", FqCodel::new(FqCodelConfig::new(1514), handle, rng()).into()),
         ("dualpi2", DualPi2::new(DualPi2Config::new(1514), handle, rng()).into()),
+        ("pie", Pie::new(PieConfig::new(1514), rng()).into()),
         ("prio", Prio::new(PrioConfig::default(), handle).into()),
     ];
     for (name, kind) in kinds {

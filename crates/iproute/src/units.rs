@@ -216,16 +216,22 @@ pub fn show_time(time: Duration) -> String {
 
 /// A number as C's `%.3g` prints it.
 fn three_digits(value: f64) -> String {
-    let digits = format!("{value:.2e}");
+    significant_digits(value, 3)
+}
+
+/// A number as C's `%.Ng` prints it, with `digits` for `N`; `%g` alone means 6.
+pub fn significant_digits(value: f64, digits: i32) -> String {
+    let wanted = digits;
+    let digits = format!("{value:.*e}", (wanted - 1) as usize);
     let (_, exponent) = digits.split_once('e').expect("an exponent");
     let exponent: i32 = exponent.parse().expect("a number");
-    if !(-4..3).contains(&exponent) {
+    if !(-4..wanted).contains(&exponent) {
         let (mantissa, _) = digits.split_once('e').expect("an exponent");
         let mantissa = trim_zeros(mantissa.to_owned());
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", exponent.abs());
     }
-    trim_zeros(format!("{value:.*}", (2 - exponent) as usize))
+    trim_zeros(format!("{value:.*}", (wanted - 1 - exponent) as usize))
 }
 
 /// A number as C's `%g` prints it, for the magnitudes that percentages have.

@@ -482,7 +482,8 @@ fn shaped_rate(qdisc: &AnyQdisc) -> ShapedRate {
         | AnyQdisc::Red(_)
         | AnyQdisc::Codel(_)
         | AnyQdisc::FqCodel(_)
-        | AnyQdisc::DualPi2(_) => ShapedRate::Unlimited,
+        | AnyQdisc::DualPi2(_)
+        | AnyQdisc::Pie(_) => ShapedRate::Unlimited,
         AnyQdisc::Fq(_) | AnyQdisc::Prio(_) | AnyQdisc::Netem(_) | AnyQdisc::Guest(_) => {
             ShapedRate::Unknown
         }

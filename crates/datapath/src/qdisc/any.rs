@@ -10,6 +10,7 @@ use super::fq_codel::FqCodel;
 use super::guest::Guest;
 use super::handle::Handle;
 use super::netem::Netem;
+use super::pie::Pie;
 use super::prio::Prio;
 use super::red::Red;
 use super::tbf::Tbf;
@@ -41,6 +42,8 @@ pub enum AnyQdisc {
     FqCodel(Box<FqCodel>),
     /// dualpi2.
     DualPi2(Box<DualPi2>),
+    /// pie.
+    Pie(Box<Pie>),
     /// prio.
     Prio(Box<Prio>),
     /// cake.
@@ -62,6 +65,7 @@ macro_rules! each {
             AnyQdisc::Fq($qdisc) => $call,
             AnyQdisc::FqCodel($qdisc) => $call,
             AnyQdisc::DualPi2($qdisc) => $call,
+            AnyQdisc::Pie($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
             AnyQdisc::Guest($qdisc) => $call,
@@ -78,6 +82,7 @@ macro_rules! classless {
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_)
     };
@@ -96,6 +101,7 @@ impl AnyQdisc {
             Self::Fq(_) => "fq",
             Self::FqCodel(_) => "fq_codel",
             Self::DualPi2(_) => "dualpi2",
+            Self::Pie(_) => "pie",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
             Self::Guest(guest) => guest.kind(),
@@ -201,6 +207,7 @@ impl Sched {
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_)) => {
                 if !self.holds {
@@ -225,6 +232,7 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -244,6 +252,7 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => {}
@@ -263,6 +272,7 @@ impl Sched {
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -308,6 +318,7 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => None,
@@ -327,6 +338,7 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
@@ -336,14 +348,13 @@ impl Sched {
     /// Updates the counts of qdiscs below about the packet that `peek` has taken out.
     #[inline]
     fn adjust_held(&mut self) {
-        let held = u32::from(self.holds);
+        let held = self.held.as_deref().filter(|_| self.holds);
+        let backlog = || held.map_or(Backlog::default(), Backlog::of);
         match &mut self.qdisc {
-            AnyQdisc::Codel(codel) => codel.set_held(held),
-            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
-            AnyQdisc::DualPi2(dualpi2) => {
-                let held = self.held.as_deref().filter(|_| self.holds);
-                dualpi2.set_held(held.map_or(Backlog::default(), Backlog::of));
-            }
+            AnyQdisc::Codel(codel) => codel.set_held(u32::from(self.holds)),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(u32::from(self.holds)),
+            AnyQdisc::DualPi2(dualpi2) => dualpi2.set_held(backlog()),
+            AnyQdisc::Pie(pie) => pie.set_held(backlog()),
             AnyQdisc::Fifo(_)
             | AnyQdisc::PfifoFast(_)
             | AnyQdisc::Tbf(_)
@@ -537,6 +548,7 @@ variants! {
     Fq(Box::new): Fq,
     FqCodel(Box::new): FqCodel,
     DualPi2(Box::new): DualPi2,
+    Pie(Box::new): Pie,
     Prio(Box::new): Prio,
     Cake(Box::new): Cake,
     Guest(Box::new): Guest,

@@ -38,6 +38,7 @@ impl Sched {
             AnyQdisc::Cake(cake) => cake.check(),
             AnyQdisc::Netem(netem) => netem.check(),
             AnyQdisc::DualPi2(dualpi2) => dualpi2.check(),
+            AnyQdisc::Pie(pie) => pie.check(),
             AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) | AnyQdisc::Guest(_) => {}
         }
     }

@@ -18,6 +18,7 @@ mod handle;
 mod hash;
 pub mod laws;
 pub mod netem;
+pub mod pie;
 pub mod police;
 pub mod prio;
 pub(crate) mod queue;

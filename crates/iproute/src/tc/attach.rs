@@ -422,6 +422,7 @@ mod tests {
             "fq",
             "fq_codel",
             "dualpi2",
+            "pie",
             "prio",
             "cake",
             "netem",

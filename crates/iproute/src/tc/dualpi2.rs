@@ -1,6 +1,6 @@
 //! `dualpi2 [ limit PACKETS ] [ target TIME ] [ step_thresh TIME|PACKETS ] …`, as tc of iproute2 6.17 reads and shows it.
 
-use super::qdisc_text::{Push, QdiscText, map};
+use super::qdisc_text::{Push, QdiscText, map, six_digits};
 use crate::units::{decimal, leading_number, parse_signed, show_time, time};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config, Gain, StepThreshold, memory_limit_of};
@@ -308,11 +308,6 @@ fn push_options(shown: &mut QdiscText, config: &DualPi2Config) {
     } else {
         shown.options.push_str("no_split_gso ");
     }
-}
-
-/// A number in JSON as C's `%g` prints it.
-fn six_digits(value: f64) -> Value {
-    json!(format!("{value:.5e}").parse::<f64>().expect("a number"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod filter;
 mod fq;
 mod guest;
 mod netem;
+mod pie;
 mod police;
 mod prio;
 mod qdisc_text;
@@ -28,6 +29,7 @@ pub use dualpi2::DualPi2Words;
 pub use filter::{FilterAction, FilterCommand, parse_filter};
 pub use fq::FqWords;
 pub use guest::{GuestKind, GuestWords, Setting};
+pub use pie::PieWords;
 pub use police::{parse_police, show_police};
 pub use show::{ShowFlags, show_classes, show_json, show_json_with, show_text, show_text_with};
 
@@ -41,6 +43,7 @@ use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN}
 use datapath::qdisc::fq::{Fq, FqConfig};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
+use datapath::qdisc::pie::{Pie, PieConfig};
 use datapath::qdisc::prio::{Prio, PrioConfig};
 use datapath::qdisc::red::{Red, RedConfig};
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
@@ -74,6 +77,8 @@ pub enum Spec {
     FqCodel(FqCodelWords),
     /// `dualpi2 ...`.
     DualPi2(Box<DualPi2Words>),
+    /// `pie ...`.
+    Pie(PieWords),
     /// `prio ...`.
     Prio(PrioConfig),
     /// `cake bandwidth RATE ...`.
@@ -116,7 +121,7 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 14] = [
+pub const KINDS: [&str; 15] = [
     "noqueue",
     "pfifo",
     "bfifo",
@@ -129,6 +134,7 @@ pub const KINDS: [&str; 14] = [
     "fq",
     "fq_codel",
     "dualpi2",
+    "pie",
     "prio",
     "cake",
 ];
@@ -168,6 +174,7 @@ pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Sp
         "fq" => FqWords::parse(words).map(Spec::Fq),
         "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
         "dualpi2" => DualPi2Words::parse(words).map(|said| Spec::DualPi2(Box::new(said))),
+        "pie" => PieWords::parse(words).map(Spec::Pie),
         "prio" => prio::parse(words).map(Spec::Prio),
         "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
         name => {
@@ -220,6 +227,7 @@ impl Spec {
             Self::DualPi2(said) => {
                 DualPi2::new(said.over(DualPi2Config::new(device.psched_mtu)), handle, rng).into()
             }
+            Self::Pie(said) => Pie::new(said.over(PieConfig::new(device.psched_mtu)), rng).into(),
             Self::Prio(config) => Prio::new(*config, handle).into(),
             Self::Cake(patch) => {
                 let Device { roots, autorate_every_250_ms, .. } = device;
@@ -285,6 +293,10 @@ impl Spec {
                 dualpi2.change(said.over(*dualpi2.config()), cx);
                 true
             }
+            (Self::Pie(said), AnyQdisc::Pie(pie)) => {
+                pie.change(said.over(*pie.config()), cx);
+                true
+            }
             (Self::Prio(config), AnyQdisc::Prio(prio)) => {
                 prio.change(*config, cx);
                 true
@@ -314,6 +326,7 @@ impl Spec {
             Self::Fq(_) => "fq",
             Self::FqCodel(_) => "fq_codel",
             Self::DualPi2(_) => "dualpi2",
+            Self::Pie(_) => "pie",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
             Self::Guest(words) => words.kind(),

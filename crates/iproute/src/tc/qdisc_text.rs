@@ -1,7 +1,7 @@
 //! The output of one qdisc, and what its parts are put together by.
 
 use core::fmt;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The output of one qdisc that depends on its kind.
 #[derive(Debug, Default)]
@@ -31,4 +31,9 @@ impl Push for String {
 /// A JSON object from pairs.
 pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A number in JSON as C's `%g` prints it.
+pub(super) fn six_digits(value: f64) -> Value {
+    json!(format!("{value:.5e}").parse::<f64>().expect("a number"))
 }

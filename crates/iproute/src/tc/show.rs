@@ -1,7 +1,7 @@
 //! `tc [-s] [-j] qdisc show`: a tree of qdiscs as text and as JSON, as iproute2 6.1 prints them.
 
 use super::qdisc_text::{Push, QdiscText, map};
-use super::{cake, codel, dualpi2, fifo, fq, netem, prio, red, tbf};
+use super::{cake, codel, dualpi2, fifo, fq, netem, pie, prio, red, tbf};
 use datapath::qdisc::cake::Cake;
 use datapath::qdisc::{AnyQdisc, Guest, Handle, Qdisc, Sched};
 use datapath::units::Instant;
@@ -157,6 +157,7 @@ fn shown(sched: &Sched, now: Instant, details: bool) -> QdiscText {
         AnyQdisc::Fq(qdisc) => fq::shown(qdisc),
         AnyQdisc::FqCodel(qdisc) => codel::shown_fq(qdisc),
         AnyQdisc::DualPi2(qdisc) => dualpi2::shown(qdisc, now),
+        AnyQdisc::Pie(qdisc) => pie::shown(qdisc),
         AnyQdisc::Prio(qdisc) => prio::shown(qdisc.config()),
         AnyQdisc::Cake(qdisc) => shown_cake(qdisc),
         AnyQdisc::Guest(qdisc) => shown_guest(qdisc),

@@ -137,6 +137,7 @@ impl Bench<'_> {
             AnyQdisc::Fq(fq) => (fq.config().limit, u32::MAX),
             AnyQdisc::FqCodel(fq_codel) => (fq_codel.config().limit, u32::MAX),
             AnyQdisc::DualPi2(dualpi2) => (dualpi2.config().limit, u32::MAX),
+            AnyQdisc::Pie(pie) => (pie.config().limit, u32::MAX),
             // Segments that are cut enter one by one. The limit is looked at before each, and not between the double
             // of a packet and itself.
             AnyQdisc::Netem(netem) => {

@@ -126,6 +126,19 @@ const DUALPI2: Options = &[
     ("l4s_ect", Flag),
     ("any_ect", Flag),
 ];
+const PIE: Options = &[
+    ("limit", Count),
+    ("target", Time),
+    ("tupdate", Time),
+    ("alpha", OneOf(&["0", "1", "2", "32", "33"])),
+    ("beta", OneOf(&["0", "1", "20", "32", "33"])),
+    ("ecn", Flag),
+    ("noecn", Flag),
+    ("bytemode", Flag),
+    ("nobytemode", Flag),
+    ("dq_rate_estimator", Flag),
+    ("no_dq_rate_estimator", Flag),
+];
 const FQ: Options = &[
     ("limit", Count),
     ("flow_limit", Count),
@@ -217,6 +230,7 @@ const KINDS: &[(u32, (&str, Options))] = &[
     (3, ("fq", FQ)),
     (3, ("fq_codel", FQ_CODEL)),
     (3, ("dualpi2", DUALPI2)),
+    (3, ("pie", PIE)),
     (6, ("cake", CAKE)),
 ];
 

@@ -10,6 +10,7 @@ pub fn sane(draw: &mut Draw) -> String {
         "fq",
         "fq_codel",
         "dualpi2",
+        "pie",
         "codel",
         "cake bandwidth 20mbit",
         "cake unlimited diffserv4 nat",

@@ -8,6 +8,7 @@ use crate::qdisc::fifo::FifoKind;
 use crate::qdisc::fq::FqConfig;
 use crate::qdisc::fq_codel::FqCodelConfig;
 use crate::qdisc::netem::NetemConfig;
+use crate::qdisc::pie::{PieConfig, PschedTime};
 use crate::qdisc::prio::PrioConfig;
 use crate::qdisc::rate::RateConfig;
 use crate::qdisc::red::RedConfig;
@@ -61,6 +62,14 @@ fn nervous_dualpi2() -> DualPi2Config {
     }
 }
 
+fn nervous_pie() -> PieConfig {
+    let mut config = PieConfig { limit: 8, ecn: true, ..PieConfig::new(60) };
+    config.tupdate = Duration::from_millis(1);
+    config.params.target = PschedTime::of(Duration::from_micros(100));
+    (config.params.alpha, config.params.beta) = (32, 32);
+    config
+}
+
 fn children() -> Vec<AnyQdisc> {
     let rng = || Rng::stream(1, 1);
     let params = nervous_codel().params;
@@ -77,6 +86,7 @@ fn children() -> Vec<AnyQdisc> {
         Codel::new(nervous_codel()).into(),
         FqCodel::new(fq_codel, Handle::new(0x10, 0), rng()).into(),
         DualPi2::new(dualpi2, Handle::new(0x10, 0), rng()).into(),
+        Pie::new(nervous_pie(), rng()).into(),
         Netem::new(netem, rng()).into(),
         prio.into(),
     ]
