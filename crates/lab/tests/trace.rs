@@ -87,6 +87,7 @@ fn all(directory: &Path) -> TraceOutputs {
         explain: vec!["*".into()],
         packets: true,
         view: false,
+        pcap: Vec::new(),
     }
 }
 
