@@ -6,10 +6,12 @@ use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::qdisc::htb::{ClassConfig, Htb, HtbConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
+use datapath::qdisc::rate::RateConfig;
 use datapath::qdisc::{Cx, Handle, Qdisc, Sched};
 use datapath::rng::Rng;
-use datapath::units::Instant;
+use datapath::units::{Instant, Rate};
 use divan::{Bencher, black_box};
 
 fn main() {
@@ -41,12 +43,29 @@ fn named(kind: &str) -> Sched {
         "pfifo_fast" => PfifoFast::default().into(),
         "codel" => Codel::new(CodelConfig::new(1514)).into(),
         "netem" => Netem::new(NetemConfig::default(), rng).into(),
+        "htb" => htb(handle).into(),
         "dualpi2" => DualPi2::new(DualPi2Config::new(1514), handle, rng).into(),
         _ => FqCodel::new(FqCodelConfig::new(1514), handle, rng).into(),
     }
 }
 
-const KINDS: [&str; 6] = ["pfifo", "pfifo_fast", "codel", "netem", "dualpi2", "fq_codel"];
+/// A class below another one, which is the default.
+fn htb(handle: Handle) -> Htb {
+    let config = HtbConfig { default: 2, rate2quantum: 10, direct_qlen: 1000, tx_queue_len: 1000 };
+    let mut htb = Htb::new(config, handle);
+    let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+    let rate = RateConfig::new(Rate::from_mbit(100_000));
+    let depth = rate.time_of(100_000);
+    let class =
+        ClassConfig { rate, ceil: rate, buffer: depth, cbuffer: depth, prio: 0, quantum: 1514 };
+    for (minor, parent) in [(1, 0), (2, 1)] {
+        let added = htb.add_class(Handle::new(1, minor), Handle::new(1, parent), &class, cx);
+        assert_eq!(added, Ok(None));
+    }
+    htb
+}
+
+const KINDS: [&str; 7] = ["pfifo", "pfifo_fast", "codel", "netem", "htb", "dualpi2", "fq_codel"];
 
 /// One packet in and one out, with `waiting` packets of as many flows in between.
 fn in_and_out(bencher: Bencher<'_, '_>, kind: &str, waiting: u16) {

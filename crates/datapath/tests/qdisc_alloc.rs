@@ -6,7 +6,9 @@ use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, T
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PfifoFast};
+use datapath::qdisc::filter::{Filter, Match};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::qdisc::htb::{ClassConfig, Htb, HtbConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
 use datapath::qdisc::pie::{Pie, PieConfig};
 use datapath::qdisc::prio::{Prio, PrioConfig};
@@ -50,6 +52,26 @@ fn turn(qdisc: &mut Sched, now: &mut u64, dropped: &mut Vec<(datapath::reason::R
     }
 }
 
+/// Two classes that borrow from a third; the filter gives each every other flow.
+fn htb(handle: Handle) -> Htb {
+    let config = HtbConfig { default: 2, rate2quantum: 10, direct_qlen: 100, tx_queue_len: 100 };
+    let mut htb = Htb::new(config, handle);
+    let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+    for (minor, mbit) in [(9, 100), (1, 20), (2, 20)] {
+        let rate = RateConfig::new(Rate::from_mbit(mbit));
+        let ceil = RateConfig::new(Rate::from_mbit(100));
+        let (buffer, cbuffer) = (rate.time_of(1600), ceil.time_of(1600));
+        let class = ClassConfig { rate, ceil, buffer, cbuffer, prio: 0, quantum: 1500 };
+        let class = htb.add_class(Handle::new(1, minor), Handle::new(1, 9), &class, cx);
+        assert_eq!(class, Ok(None));
+    }
+    for port in (0..FLOWS).step_by(2) {
+        let matches = vec![Match::SourcePort(port)];
+        htb.add_filter(handle, Filter { preference: 1, matches, class: Handle::new(1, 1) });
+    }
+    htb
+}
+
 #[test]
 fn steady_state_does_not_allocate() {
     let rng = || Rng::stream(1, 1);
@@ -68,6 +90,7 @@ fn steady_state_does_not_allocate() {
         ("dualpi2", DualPi2::new(DualPi2Config::new(1514), handle, rng()).into()),
         ("pie", Pie::new(PieConfig::new(1514), rng()).into()),
         ("prio", Prio::new(PrioConfig::default(), handle).into()),
+        ("htb", htb(handle).into()),
     ];
     for (name, kind) in kinds {
         let mut qdisc = Sched::new(handle, kind);

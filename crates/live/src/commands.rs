@@ -52,6 +52,8 @@ pub(crate) enum TcRequest<'a> {
     Show { manner: ShowOptions, device: Option<&'a str> },
     /// To change a qdisc.
     Qdisc,
+    /// To change a class.
+    Class,
     /// To change a filter.
     Filter,
 }
@@ -94,6 +96,7 @@ impl<'a> TcRequest<'a> {
                 Ok(Self::Show { manner, device })
             }
             ("qdisc", _) => Ok(Self::Qdisc),
+            ("class", _) => Ok(Self::Class),
             ("filter", Some("show" | "list" | "lst")) => {
                 let message = "filters are not shown; `class show` shows what they lead to";
                 Err(CommandError { column: object.column, message: message.to_owned() })
@@ -142,9 +145,7 @@ impl ShowOptions {
 
     /// The classes of one queue: without `-s` a line for each.
     fn show_classes(self, now: Instant, root: &Sched) -> String {
-        let shown = tc::show_classes(root, now);
-        let wanted = |line: &&str| self.extent.statistics || line.starts_with("class ");
-        shown.split_inclusive('\n').filter(wanted).collect()
+        tc::show_classes_with(root, now, self.extent)
     }
 }
 
@@ -205,6 +206,7 @@ impl Names {
                 Ok(self.show(bridge, now, manner, device))
             }
             TcRequest::Qdisc => self.change(bridge, now, command),
+            TcRequest::Class => self.class(bridge, now, command),
             TcRequest::Filter => self.filter(bridge, now, command),
         }
     }
@@ -243,6 +245,20 @@ impl Names {
             bridge.change(now, port, |root, cx| parsed.apply(root, self.device, rng, cx).map(drop));
         done.map_err(|refused| wrong(refused.to_string()))?;
         Ok(String::new())
+    }
+
+    /// Gives tc's warning about the quantum, if there is one.
+    fn class(
+        &self,
+        bridge: &mut Bridge,
+        now: Instant,
+        command: &str,
+    ) -> Result<String, CommandError> {
+        let parsed = tc::parse_class(command)?;
+        let port = self.port(&parsed.device)?;
+        let done = bridge.change(now, port, |root, cx| parsed.apply(root, cx));
+        let warning = done.map_err(|refused| wrong(refused.to_string()))?;
+        Ok(warning.map_or(String::new(), |warning| format!("Warning: {warning}\n")))
     }
 
     fn filter(

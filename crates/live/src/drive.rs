@@ -484,8 +484,10 @@ fn shaped_rate(qdisc: &AnyQdisc) -> ShapedRate {
         | AnyQdisc::FqCodel(_)
         | AnyQdisc::DualPi2(_)
         | AnyQdisc::Pie(_) => ShapedRate::Unlimited,
-        AnyQdisc::Fq(_) | AnyQdisc::Prio(_) | AnyQdisc::Netem(_) | AnyQdisc::Guest(_) => {
-            ShapedRate::Unknown
-        }
+        AnyQdisc::Fq(_)
+        | AnyQdisc::Prio(_)
+        | AnyQdisc::Htb(_)
+        | AnyQdisc::Netem(_)
+        | AnyQdisc::Guest(_) => ShapedRate::Unknown,
     }
 }

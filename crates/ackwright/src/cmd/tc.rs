@@ -18,10 +18,11 @@ Examples:
   ackwright tc --file setup.tc
 
 The commands are applied in order to qdiscs without traffic. An error is reported with its position and the
-valid words, exit code 2; otherwise `tc -s qdisc show` is printed for each device.")]
+valid words, exit code 2; otherwise `tc -s qdisc show` is printed for each device, and `tc -s class show`
+if it has classes of htb.")]
 pub struct Args {
-    /// Commands: `qdisc add|change|replace|delete dev DEV …` and `filter add dev DEV …`; a leading
-    /// `tc` is accepted. Several are quoted, one need not be
+    /// Commands: `qdisc add|change|replace|delete dev DEV …`, `class add|change|replace|delete dev DEV …`
+    /// and `filter add dev DEV …`; a leading `tc` is accepted. Several are quoted, one need not be
     commands: Vec<String>,
     /// Accepted as a habit: statistics and details are always printed
     #[arg(short, long = "stats", visible_alias = "statistics", hide = true)]

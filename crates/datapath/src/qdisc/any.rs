@@ -9,6 +9,7 @@ use super::fq::Fq;
 use super::fq_codel::FqCodel;
 use super::guest::Guest;
 use super::handle::Handle;
+use super::htb::Htb;
 use super::netem::Netem;
 use super::pie::Pie;
 use super::prio::Prio;
@@ -46,6 +47,8 @@ pub enum AnyQdisc {
     Pie(Box<Pie>),
     /// prio.
     Prio(Box<Prio>),
+    /// htb.
+    Htb(Box<Htb>),
     /// cake.
     Cake(Box<Cake>),
     /// A library user's own.
@@ -67,6 +70,7 @@ macro_rules! each {
             AnyQdisc::DualPi2($qdisc) => $call,
             AnyQdisc::Pie($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
+            AnyQdisc::Htb($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
             AnyQdisc::Guest($qdisc) => $call,
         }
@@ -103,6 +107,7 @@ impl AnyQdisc {
             Self::DualPi2(_) => "dualpi2",
             Self::Pie(_) => "pie",
             Self::Prio(_) => "prio",
+            Self::Htb(_) => "htb",
             Self::Cake(_) => "cake",
             Self::Guest(guest) => guest.kind(),
         }
@@ -208,6 +213,7 @@ impl Sched {
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_)) => {
                 if !self.holds {
@@ -234,6 +240,7 @@ impl Sched {
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
         }
@@ -254,6 +261,7 @@ impl Sched {
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => {}
         }
@@ -274,8 +282,29 @@ impl Sched {
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
+        }
+    }
+
+    /// Whether it may have something to send later, without any new packet.
+    pub(super) fn has_timer(&self) -> bool {
+        match &self.qdisc {
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::DualPi2(_)
+            | AnyQdisc::Pie(_) => false,
+            AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => true,
         }
     }
 
@@ -320,6 +349,7 @@ impl Sched {
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => None,
         }
@@ -340,6 +370,7 @@ impl Sched {
             | AnyQdisc::DualPi2(_)
             | AnyQdisc::Pie(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => false,
         }
@@ -362,6 +393,7 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::Prio(_)
+            | AnyQdisc::Htb(_)
             | AnyQdisc::Cake(_)
             | AnyQdisc::Guest(_) => {}
         }
@@ -372,20 +404,33 @@ impl Sched {
         let mut found = vec![(Handle::ROOT, self)];
         let mut next = 0;
         while let Some(&(_, sched)) = found.get(next) {
-            let class = |minor| Handle::new(sched.handle.major(), minor);
-            found.extend((1..).map(class).zip(sched.children()));
+            let class = |nth| Handle::new(sched.handle.major(), sched.minor_of_child(nth));
+            found.extend((0..).map(class).zip(sched.children()));
             next += 1;
         }
         found
     }
 
-    /// The direct children, those of the classes 1, 2, …
+    /// The number of the class that the direct child at `place` is in.
+    fn minor_of_child(&self, place: usize) -> u16 {
+        match &self.qdisc {
+            AnyQdisc::Htb(htb) => htb.minor_of_leaf(place),
+            AnyQdisc::Tbf(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Prio(_)
+            | classless!() => place as u16 + 1,
+        }
+    }
+
+    /// The direct children, those of the classes 1, 2, …; of htb those of its leaves.
     fn children(&self) -> &[Sched] {
         match &self.qdisc {
             AnyQdisc::Tbf(tbf) => from_ref(tbf.child()),
             AnyQdisc::Red(red) => from_ref(red.child()),
             AnyQdisc::Netem(netem) => netem.child().map(from_ref).unwrap_or_default(),
             AnyQdisc::Prio(prio) => prio.bands(),
+            AnyQdisc::Htb(htb) => htb.leaves(),
             classless!() => &[],
         }
     }
@@ -397,12 +442,13 @@ impl Sched {
             AnyQdisc::Red(red) => from_mut(red.child_mut()),
             AnyQdisc::Netem(netem) => netem.child_mut().map(from_mut).unwrap_or_default(),
             AnyQdisc::Prio(prio) => prio.bands_mut(),
+            AnyQdisc::Htb(htb) => htb.leaves_mut(),
             classless!() => &mut [],
         }
     }
 
     /// Removes the qdisc of class `parent`, anywhere in this tree, with its queued
-    /// packets. A band of prio has a pfifo afterwards, as at first; netem keeps its packets itself
+    /// packets. A band of prio and a class of htb have a pfifo afterwards, as at first; netem keeps its packets itself
     /// again; tbf and red are left with a queue that takes none (`noop_qdisc`). `None` where there is no
     /// such class, or nothing in it.
     pub fn detach(&mut self, parent: Handle) -> Option<Box<Sched>> {
@@ -410,6 +456,7 @@ impl Sched {
         let left: Sched = match &mut owner.qdisc {
             AnyQdisc::Netem(netem) => return netem.take_child(),
             AnyQdisc::Prio(_) => Fifo::pfifo_default().into(),
+            AnyQdisc::Htb(htb) => htb.first_leaf(),
             AnyQdisc::Tbf(_) | AnyQdisc::Red(_) => Fifo::new(FifoKind::Bytes(0)).into(),
             classless!() => return None,
         };
@@ -434,6 +481,7 @@ impl Sched {
             AnyQdisc::Red(red) => red.count_drops(drops),
             AnyQdisc::Netem(netem) => netem.count_drops(drops),
             AnyQdisc::Prio(prio) => prio.count_drops(drops),
+            AnyQdisc::Htb(htb) => htb.count_drops(drops),
             classless!() => {}
         }
     }
@@ -462,6 +510,7 @@ impl Sched {
             AnyQdisc::Red(red) => Some(red.child_mut()),
             AnyQdisc::Netem(netem) => Some(netem.child_to_replace()),
             AnyQdisc::Prio(prio) => prio.bands_mut().get_mut(usize::from(minor).checked_sub(1)?),
+            AnyQdisc::Htb(htb) => htb.leaf_mut(Handle::new(self.handle.major(), minor)),
             classless!() => None,
         }
     }
@@ -550,6 +599,7 @@ variants! {
     DualPi2(Box::new): DualPi2,
     Pie(Box::new): Pie,
     Prio(Box::new): Prio,
+    Htb(Box::new): Htb,
     Cake(Box::new): Cake,
     Guest(Box::new): Guest,
 }

@@ -39,6 +39,7 @@ impl Sched {
             AnyQdisc::Netem(netem) => netem.check(),
             AnyQdisc::DualPi2(dualpi2) => dualpi2.check(),
             AnyQdisc::Pie(pie) => pie.check(),
+            AnyQdisc::Htb(htb) => htb.check(),
             AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) | AnyQdisc::Guest(_) => {}
         }
     }

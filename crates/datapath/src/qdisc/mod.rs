@@ -16,6 +16,7 @@ pub mod fq_codel;
 mod guest;
 mod handle;
 mod hash;
+pub mod htb;
 pub mod laws;
 pub mod netem;
 pub mod pie;

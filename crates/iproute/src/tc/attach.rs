@@ -31,6 +31,12 @@ pub enum AttachError {
     NoSuchClass,
     /// A class must be said to delete what is attached to it (`EINVAL`).
     NoClass,
+    /// The class has others below it, and therefore no queue (`EINVAL`).
+    InnerClass,
+    /// The same, where something is to be deleted (`ENOENT`).
+    NothingThere,
+    /// htb's options are for ever (`EINVAL`).
+    NoChange,
     /// What is there is of another kind (`EINVAL`).
     OtherKind,
     /// All handles that are given away are taken (`ENOSPC`).
@@ -75,7 +81,14 @@ impl QdiscCommand {
             return Ok(Some(self.delete(root, device, cx)));
         };
         let known = cx.dropped.len();
-        if self.meaning(root, spec)? == CommandEffect::Change {
+        let meaning = self.meaning(root, spec)?;
+        if meaning == CommandEffect::Change && matches!(spec, Spec::Htb(_)) {
+            return Err(AttachError::NoChange);
+        }
+        if is_inner(root, self.parent) {
+            return Err(AttachError::InnerClass);
+        }
+        if meaning == CommandEffect::Change {
             self.change(spec, root, device, cx);
             return Ok(None);
         }
@@ -136,6 +149,9 @@ impl QdiscCommand {
 
     /// Whether there is what `delete` names (`tc_get_qdisc`).
     fn check_delete(&self, root: &Sched) -> Result<(), AttachError> {
+        if is_inner(root, self.parent) {
+            return Err(AttachError::NothingThere);
+        }
         let there = self.there(root)?.ok_or(AttachError::NothingToDelete)?;
         let kind = self.spec.as_ref().map_or(there.qdisc().kind(), Spec::kind);
         if self.parent == Handle::NONE {
@@ -188,7 +204,7 @@ impl QdiscCommand {
 }
 
 /// The qdisc that a class is of.
-fn owner(class: Handle) -> Handle {
+pub(super) fn owner(class: Handle) -> Handle {
     Handle::new(class.major(), 0)
 }
 
@@ -203,7 +219,7 @@ fn depth(root: &Sched, handle: Handle) -> usize {
 const MAX_DEPTH: usize = 64;
 
 /// The qdisc with this handle, if it is one.
-fn find(root: &Sched, handle: Handle) -> Option<&Sched> {
+pub(super) fn find(root: &Sched, handle: Handle) -> Option<&Sched> {
     let mut all = root.tree().into_iter().map(|(_, sched)| sched);
     all.find(|sched| handle != Handle::NONE && sched.handle == handle)
 }
@@ -218,7 +234,22 @@ fn leaf(owner: &Sched, minor: u16) -> Result<Option<&Sched>, AttachError> {
             let band = usize::from(minor).checked_sub(1).and_then(|band| prio.bands().get(band));
             band.map(Some).ok_or(AttachError::NoSuchClass)
         }
+        AnyQdisc::Htb(htb) => {
+            let class = Handle::new(owner.handle.major(), minor);
+            if htb.state(class).is_none() {
+                return Err(AttachError::NoSuchClass);
+            }
+            Ok(htb.leaf(class))
+        }
         _ => Err(AttachError::NotClassful),
+    }
+}
+
+/// True if this is a class of htb that has others below it.
+fn is_inner(root: &Sched, class: Handle) -> bool {
+    match find(root, owner(class)).map(Sched::qdisc) {
+        Some(AnyQdisc::Htb(htb)) => htb.state(class).is_some_and(|state| state.level > 0),
+        _ => false,
     }
 }
 
@@ -255,6 +286,9 @@ impl fmt::Display for AttachError {
             Self::NotClassful => "Parent qdisc is not classful.",
             Self::NoSuchClass => "Specified class not found.",
             Self::NoClass => "Classid cannot be zero.",
+            Self::InnerClass => "Invalid argument",
+            Self::NothingThere => "Cannot find specified qdisc on specified device.",
+            Self::NoChange => "Change operation not supported by specified qdisc.",
             Self::OtherKind => "Invalid qdisc name.",
             Self::TooDeep => "Qdiscs are nested too deeply.",
             Self::NoFreeHandle => "Maximum number of qdisc handles was exceeded.",

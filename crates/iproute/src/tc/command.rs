@@ -93,7 +93,7 @@ pub fn parse_qdisc_with(text: &str, guests: &[GuestKind]) -> Result<QdiscCommand
     })
 }
 
-fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
+pub(super) fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
     let Some(word) = words.next() else {
         return Err(words.unexpected_end("a verb is missing: add, change, replace or delete"));
     };
@@ -153,7 +153,7 @@ impl Attachment {
 }
 
 /// The error that `what` was said before `word` says it again.
-fn second(word: Word<'_>, what: &str) -> GrammarError {
+pub(super) fn second(word: Word<'_>, what: &str) -> GrammarError {
     word.error(format!("duplicate \"{what}\": \"{}\" is the second value", word.text), None)
 }
 

@@ -179,16 +179,20 @@ fn outcome(words: &mut Words<'_>) -> Result<FilterAction> {
 }
 
 impl FilterCommand {
-    /// Adds a filter that chooses a class to the qdisc it is for. False, and nothing done, if
+    /// Adds a filter that chooses a class to the qdisc, or to the class of htb, that it is for. False, and nothing done, if
     /// that qdisc does not exist or asks no filters, or if this is a policer.
     pub fn apply(&self, root: &mut Sched) -> bool {
         let FilterAction::Class(class) = self.outcome else { return false };
         let target = match self.parent {
             Handle::ROOT => Some(root),
-            handle => root.find_mut(handle),
+            parent => root.find_mut(Handle::new(parent.major(), 0)),
         };
+        let asked_by = if self.parent == Handle::ROOT { Handle::NONE } else { self.parent };
         let filter = Filter { preference: self.preference, matches: self.matches.clone(), class };
         match target.map(Sched::qdisc_mut) {
+            // Of the others classes have no filters.
+            Some(AnyQdisc::Htb(htb)) => return htb.add_filter(asked_by, filter),
+            Some(_) if asked_by.minor() != 0 => return false,
             Some(AnyQdisc::Prio(prio)) => prio.add_filter(filter),
             Some(AnyQdisc::Cake(cake)) => cake.add_filter(filter),
             Some(AnyQdisc::DualPi2(dualpi2)) => dualpi2.add_filter(filter),

@@ -6,6 +6,7 @@
 
 mod attach;
 pub mod cake;
+mod class;
 mod codel;
 mod command;
 mod dualpi2;
@@ -13,6 +14,7 @@ mod fifo;
 mod filter;
 mod fq;
 mod guest;
+mod htb;
 mod netem;
 mod pie;
 mod police;
@@ -23,15 +25,20 @@ mod show;
 mod tbf;
 
 pub use attach::AttachError;
+pub use class::{ClassCommand, ClassRefusal, parse_class};
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{INGRESS_HANDLE, QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
 pub use dualpi2::DualPi2Words;
 pub use filter::{FilterAction, FilterCommand, parse_filter};
 pub use fq::FqWords;
 pub use guest::{GuestKind, GuestWords, Setting};
+pub use htb::HtbWords;
 pub use pie::PieWords;
 pub use police::{parse_police, show_police};
-pub use show::{ShowFlags, show_classes, show_json, show_json_with, show_text, show_text_with};
+pub use show::{
+    ShowFlags, show_classes, show_classes_with, show_json, show_json_with, show_text,
+    show_text_with,
+};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;
@@ -42,6 +49,7 @@ use datapath::qdisc::dualpi2::{DualPi2, DualPi2Config};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
 use datapath::qdisc::fq::{Fq, FqConfig};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::qdisc::htb::Htb;
 use datapath::qdisc::netem::{Netem, NetemConfig};
 use datapath::qdisc::pie::{Pie, PieConfig};
 use datapath::qdisc::prio::{Prio, PrioConfig};
@@ -81,6 +89,8 @@ pub enum Spec {
     Pie(PieWords),
     /// `prio ...`.
     Prio(PrioConfig),
+    /// `htb default MINOR ...`.
+    Htb(HtbWords),
     /// `cake bandwidth RATE ...`.
     Cake(Box<Patch>),
     /// One of a library user, and its options.
@@ -121,7 +131,7 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 15] = [
+pub const KINDS: [&str; 16] = [
     "noqueue",
     "pfifo",
     "bfifo",
@@ -136,13 +146,14 @@ pub const KINDS: [&str; 15] = [
     "dualpi2",
     "pie",
     "prio",
+    "htb",
     "cake",
 ];
 
 /// Kinds that tc has and that are not here: no other is meant by them.
-const NOT_MODELLED: [&str; 21] = [
+const NOT_MODELLED: [&str; 19] = [
     "cake_mq", "cbs", "choke", "clsact", "drr", "etf", "ets", "fq_pie", "gred", "hfsc", "hhf",
-    "htb", "mq", "mqprio", "multiq", "pie", "plug", "qfq", "sfb", "sfq", "taprio",
+    "mq", "mqprio", "multiq", "plug", "qfq", "sfb", "sfq", "taprio",
 ];
 
 /// Reads a kind and its options, up to the end of the words.
@@ -176,6 +187,7 @@ pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Sp
         "dualpi2" => DualPi2Words::parse(words).map(|said| Spec::DualPi2(Box::new(said))),
         "pie" => PieWords::parse(words).map(Spec::Pie),
         "prio" => prio::parse(words).map(Spec::Prio),
+        "htb" => HtbWords::parse(words).map(Spec::Htb),
         "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
         name => {
             if let Some(guest) = guests.iter().find(|guest| guest.name() == name) {
@@ -229,6 +241,7 @@ impl Spec {
             }
             Self::Pie(said) => Pie::new(said.over(PieConfig::new(device.psched_mtu)), rng).into(),
             Self::Prio(config) => Prio::new(*config, handle).into(),
+            Self::Htb(said) => Htb::new(said.config(device.tx_queue_len), handle).into(),
             Self::Cake(patch) => {
                 let Device { roots, autorate_every_250_ms, .. } = device;
                 let config =
@@ -328,6 +341,7 @@ impl Spec {
             Self::DualPi2(_) => "dualpi2",
             Self::Pie(_) => "pie",
             Self::Prio(_) => "prio",
+            Self::Htb(_) => "htb",
             Self::Cake(_) => "cake",
             Self::Guest(words) => words.kind(),
         }

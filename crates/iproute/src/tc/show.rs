@@ -1,9 +1,9 @@
 //! `tc [-s] [-j] qdisc show`: a tree of qdiscs as text and as JSON, as iproute2 6.1 prints them.
 
 use super::qdisc_text::{Push, QdiscText, map};
-use super::{cake, codel, dualpi2, fifo, fq, netem, pie, prio, red, tbf};
+use super::{cake, codel, dualpi2, fifo, fq, htb, netem, pie, prio, red, tbf};
 use datapath::qdisc::cake::Cake;
-use datapath::qdisc::{AnyQdisc, Guest, Handle, Qdisc, Sched};
+use datapath::qdisc::{AnyQdisc, Backlog, Guest, Handle, Qdisc, Sched, Stats};
 use datapath::units::Instant;
 use serde_json::{Map, Value, json};
 
@@ -75,15 +75,25 @@ pub fn show_json_with(
     visible(root).into_iter().map(shown).collect()
 }
 
-/// The classes of a device as `tc -s class show` prints them: CAKE's active queues.
+/// The classes of a device as `tc -s class show` prints them: CAKE's active queues, and those of htb.
 pub fn show_classes(root: &Sched, now: Instant) -> String {
+    show_classes_with(root, now, ShowFlags::STATISTICS)
+}
+
+/// [`show_classes`] with other flags than `-s`: without it a line for each.
+pub fn show_classes_with(root: &Sched, now: Instant, extent: ShowFlags) -> String {
     let mut text = String::new();
     for (_, sched) in visible(root) {
-        if let AnyQdisc::Cake(cake) = sched.qdisc() {
-            text.push_str(&cake::classes_text(sched.handle.major(), &cake.flow_stats(now)));
+        match sched.qdisc() {
+            AnyQdisc::Cake(cake) => {
+                text.push_str(&cake::classes_text(sched.handle.major(), &cake.flow_stats(now)));
+            }
+            AnyQdisc::Htb(htb) => text.push_str(&htb::classes_text(htb, extent.details)),
+            _ => {}
         }
     }
-    text
+    let wanted = |line: &&str| extent.statistics || line.starts_with("class ");
+    text.split_inclusive('\n').filter(wanted).collect()
 }
 
 fn visible(root: &Sched) -> Vec<(Handle, &Sched)> {
@@ -93,7 +103,11 @@ fn visible(root: &Sched) -> Vec<(Handle, &Sched)> {
 }
 
 fn push_counters(text: &mut String, sched: &Sched) {
-    let (stats, backlog) = (sched.stats(), sched.backlog());
+    push_stats(text, sched.stats(), sched.backlog());
+}
+
+/// What is counted of anything that sends.
+pub(super) fn push_stats(text: &mut String, stats: Stats, backlog: Backlog) {
     text.push_fmt(format_args!(
         " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues {}) \n",
         stats.bytes, stats.packets, stats.drops, stats.overlimits, stats.requeues
@@ -159,6 +173,7 @@ fn shown(sched: &Sched, now: Instant, details: bool) -> QdiscText {
         AnyQdisc::DualPi2(qdisc) => dualpi2::shown(qdisc, now),
         AnyQdisc::Pie(qdisc) => pie::shown(qdisc),
         AnyQdisc::Prio(qdisc) => prio::shown(qdisc.config()),
+        AnyQdisc::Htb(qdisc) => htb::shown(qdisc, details),
         AnyQdisc::Cake(qdisc) => shown_cake(qdisc),
         AnyQdisc::Guest(qdisc) => shown_guest(qdisc),
     }

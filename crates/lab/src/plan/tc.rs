@@ -6,7 +6,7 @@ use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
-use iproute::tc::{self, Device, FilterCommand, GuestKind, QdiscCommand};
+use iproute::tc::{self, ClassCommand, Device, FilterCommand, GuestKind, QdiscCommand};
 use iproute::words::{GrammarError, Words};
 
 use super::doc::Origin;
@@ -24,23 +24,36 @@ pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Optio
     found
 }
 
-/// A text of a port's tree: a qdisc, or a filter that chooses one of its classes.
+/// A text of a port's tree: a qdisc, a class of one, or a filter that chooses one of its classes.
 enum Part {
     Qdisc(QdiscCommand),
+    Class(ClassCommand),
     Filter(FilterCommand),
 }
 
-/// Reads a text of a port's tree: `filter …` is what follows `filter add dev DEV`.
+/// Reads a text of a port's tree: `filter …` is what follows `filter add dev DEV`, `class …` what follows
+/// `class add dev DEV`.
 fn part(text: &str, guests: &[GuestKind]) -> Result<Part, GrammarError> {
-    let Some(rest) = text.strip_prefix("filter ") else {
-        return qdisc(text, guests).map(Part::Qdisc);
-    };
-    let before = "filter add dev port ";
-    let filter = tc::parse_filter(&format!("{before}{rest}")).map_err(|error| GrammarError {
-        column: (error.column + "filter ".len()).saturating_sub(before.len()),
+    if let Some(rest) = text.strip_prefix("filter ") {
+        return added("filter ", rest, tc::parse_filter).map(Part::Filter);
+    }
+    if let Some(rest) = text.strip_prefix("class ") {
+        return added("class ", rest, tc::parse_class).map(Part::Class);
+    }
+    qdisc(text, guests).map(Part::Qdisc)
+}
+
+/// Reads `rest` as what follows `OBJECT add dev DEV`, with errors at their place in `OBJECT rest`.
+fn added<T>(
+    object: &str,
+    rest: &str,
+    parse: impl Fn(&str) -> Result<T, GrammarError>,
+) -> Result<T, GrammarError> {
+    let before = format!("{object}add dev port ");
+    parse(&format!("{before}{rest}")).map_err(|error| GrammarError {
+        column: (error.column + object.len()).saturating_sub(before.len()),
         ..error
-    })?;
-    Ok(Part::Filter(filter))
+    })
 }
 
 /// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`, or what
@@ -71,6 +84,10 @@ pub fn qdisc_tree(
         match part(text, guests).map_err(|error| (index, error.to_string()))? {
             Part::Qdisc(command) => {
                 let applied = command.apply(&mut root, device, rng.clone(), &mut cx);
+                applied.map_err(|refused| (index, refused.to_string()))?;
+            }
+            Part::Class(class) => {
+                let applied = class.apply(&mut root, &mut cx);
                 applied.map_err(|refused| (index, refused.to_string()))?;
             }
             Part::Filter(filter) if filter.apply(&mut root) => {}

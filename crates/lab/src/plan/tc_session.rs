@@ -1,4 +1,4 @@
-//! Several `tc qdisc` and `tc filter` commands, one after the other, on devices that no packet passes.
+//! Several `tc qdisc`, `tc class` and `tc filter` commands, one after the other, on devices that no packet passes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +50,24 @@ impl Session {
     /// When `tc` or the kernel would refuse it; nothing is changed then.
     pub fn command(&mut self, command: &str) -> Result<(), Problem> {
         let object = command.split_whitespace().find(|word| *word != "tc");
-        if object == Some("filter") { self.filter(command) } else { self.qdisc(command) }
+        match object {
+            Some("filter") => self.filter(command),
+            Some("class") => self.class(command),
+            _ => self.qdisc(command),
+        }
+    }
+
+    fn class(&mut self, command: &str) -> Result<(), Problem> {
+        let parsed = tc::parse_class(command).map_err(|error| misspelt(command, &error))?;
+        let known = self.places.get(&parsed.device).copied();
+        let Some((_, root)) = known.map(|place| &mut self.devices[place]) else {
+            let refused = tc::ClassRefusal::NoSuchQdisc;
+            return Err(problem(command, 0, refused.to_string()));
+        };
+        let mut dropped = Vec::new();
+        let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+        let refused = parsed.apply(root, &mut cx).err();
+        refused.map_or(Ok(()), |refused| Err(problem(command, 0, refused.to_string())))
     }
 
     fn qdisc(&mut self, command: &str) -> Result<(), Problem> {
@@ -88,9 +105,11 @@ impl Session {
         Err(problem(command, 0, message))
     }
 
-    /// `tc -s qdisc show`.
+    /// `tc -s qdisc show`, and for each device `tc -s class show` if it has classes.
     pub fn text(&self) -> String {
-        let shown = |(name, root): &(String, Sched)| tc::show_text(root, Some(name), Instant::ZERO);
+        let shown = |(name, root): &(String, Sched)| {
+            tc::show_text(root, Some(name), Instant::ZERO) + &tc::show_classes(root, Instant::ZERO)
+        };
         self.devices.iter().map(shown).collect()
     }
 

@@ -56,10 +56,11 @@ impl Plan {
                 let object = Words::new(command).nth(1).map_or("", |word| word.text);
                 let device = match object {
                     "qdisc" => tc::parse_qdisc(command)?.device,
+                    "class" => tc::parse_class(command)?.device,
                     "filter" => tc::parse_filter(command)?.device,
                     _ => {
                         let column = first.column;
-                        let message = "qdisc or filter is expected after tc".to_owned();
+                        let message = "qdisc, class or filter is expected after tc".to_owned();
                         return Err(CommandError { column, message });
                     }
                 };

@@ -83,6 +83,10 @@ impl Router {
                 let port = self.port(&tc::parse_qdisc(command)?.device)?;
                 self.run_tc(now, port, command)
             }
+            TcRequest::Class => {
+                let port = self.port(&tc::parse_class(command)?.device)?;
+                self.run_tc(now, port, command)
+            }
             TcRequest::Filter => {
                 let port = self.port(&tc::parse_filter(command)?.device)?;
                 self.run_tc(now, port, command)
@@ -146,6 +150,12 @@ fn run(
         return done
             .then_some(())
             .ok_or_else(|| wrong("the filter's parent is not a qdisc that uses filters"));
+    }
+    if Words::new(command).find(|word| word.text != "tc").is_some_and(|it| it.text == "class") {
+        let parsed = tc::parse_class(command)?;
+        return host
+            .change_qdisc(now, port, |root, cx| parsed.apply(root, cx).map(drop))
+            .map_err(|refused| wrong(refused.to_string()));
     }
     let parsed = tc::parse_qdisc(command)?;
     let rng = Rng::stream(seed, now.as_nanos() ^ u64::from(port.0));

@@ -7,6 +7,7 @@ use crate::qdisc::dualpi2::{DualPi2Config, Gain};
 use crate::qdisc::fifo::FifoKind;
 use crate::qdisc::fq::FqConfig;
 use crate::qdisc::fq_codel::FqCodelConfig;
+use crate::qdisc::htb::{ClassConfig, HtbConfig};
 use crate::qdisc::netem::NetemConfig;
 use crate::qdisc::pie::{PieConfig, PschedTime};
 use crate::qdisc::prio::PrioConfig;
@@ -62,6 +63,24 @@ fn nervous_dualpi2() -> DualPi2Config {
     }
 }
 
+/// A packet's priority says its class: 1 to 3, of which the third has a codel; all others go past them.
+fn htb() -> Htb {
+    let config = HtbConfig { default: 2, rate2quantum: 10, direct_qlen: 4, tx_queue_len: 3 };
+    let mut htb = Htb::new(config, Handle::new(0x10, 0));
+    let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+    let rate = |mbit| RateConfig::new(Rate::from_mbit(mbit));
+    for minor in [9, 1, 2, 3] {
+        let (rate, ceil) = (rate(2), rate(6));
+        let (buffer, cbuffer) = (rate.time_of(1600), ceil.time_of(1600));
+        let prio = u32::from(minor);
+        let class = ClassConfig { rate, ceil, buffer, cbuffer, prio, quantum: 1500 };
+        let added = htb.add_class(Handle::new(0x10, minor), Handle::new(0x10, 9), &class, cx);
+        assert_eq!(added, Ok(None));
+    }
+    *htb.leaf_mut(Handle::new(0x10, 3)).expect("a leaf") = Codel::new(nervous_codel()).into();
+    htb
+}
+
 fn nervous_pie() -> PieConfig {
     let mut config = PieConfig { limit: 8, ecn: true, ..PieConfig::new(60) };
     config.tupdate = Duration::from_millis(1);
@@ -89,6 +108,7 @@ fn children() -> Vec<AnyQdisc> {
         Pie::new(nervous_pie(), rng()).into(),
         Netem::new(netem, rng()).into(),
         prio.into(),
+        htb().into(),
     ]
 }
 
@@ -184,7 +204,7 @@ proptest! {
         for (gap, len, port, ecn, priority) in arrivals {
             at += gap;
             let mut packet = flow_frame(port, len, ecn);
-            packet.meta.priority = priority;
+            packet.meta.priority = if priority > 4 { 0x10_0000 + priority % 4 } else { priority };
             packet.meta.truesize = 2304;
             packets.push((at, packet));
         }
