@@ -132,7 +132,7 @@ fn mistakes_are_pointed_at() {
         (
             "sfq perturb 10",
             "column 0: qdisc \"sfq\" is not modelled (docs/not-modelled.md); valid are noqueue, \
-             pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf, netem, red, codel, fq, fq_codel, dualpi2, pie, prio, cake",
+             pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf, netem, red, codel, fq, fq_codel, dualpi2, pie, prio, htb, cake",
         ),
         (
             "pfifo limits 5",
