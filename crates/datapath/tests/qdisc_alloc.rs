@@ -79,7 +79,7 @@ fn steady_state_does_not_allocate() {
     let delay = NetemConfig { delay: 2_000_000, jitter: 500_000, ..NetemConfig::default() };
     let rate = RateConfig::new(Rate::from_mbit(100));
     let bucket = TbfConfig { rate, burst: 3100, peak: None, limit: 60_000 };
-    let kinds: [(&str, AnyQdisc); 10] = [
+    let kinds: [(&str, AnyQdisc); 11] = [
         ("pfifo", Fifo::new(FifoKind::Packets(100)).into()),
         ("pfifo_head_drop", Fifo::new(FifoKind::HeadDrop(100)).into()),
         ("pfifo_fast", PfifoFast::default().into()),
