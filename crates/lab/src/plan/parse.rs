@@ -16,7 +16,7 @@ use super::names::NamedNodes;
 use super::network::{LinkPlan, NodePlan, Role, Stack};
 use super::nodes::{Nodes, read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flent, flows, ip, limit_checks, plots, routes, topology, walk, workload};
+use super::{flent, flows, ip, limit_checks, limits, plots, routes, topology, walk, workload};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -52,6 +52,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let bytes = top.boolean("bytes").unwrap_or(false);
     let seed = top.integer("seed", 0..=i64::MAX).unwrap_or(1) as u64;
     let repetitions = top.integer("repetitions", 1..=100_000).unwrap_or(1) as u32;
+    if let Err(problem) = limits::seeds(seed, repetitions) {
+        faults.add(top.origin_of("seed"), format!("a seed of {problem}"), None);
+    }
 
     let defaults = read_node(&mut top, NodePlan::default());
     let mut all_nodes = read_nodes(top.tables("nodes"), &defaults, faults)?;

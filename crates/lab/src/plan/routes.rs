@@ -130,7 +130,7 @@ fn own_link(
 /// The shortest paths from every node to every other one.
 ///
 /// Of a node with one link nothing is kept but that link: everything that its neighbour reaches is
-/// reached by it. So a star of n hosts takes n entries, and not n times n.
+/// reached by it. So a star of n hosts takes n entries, and not n times n; nodes whose links are faulty take none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShortestPaths {
     rows: Vec<Row>,
@@ -145,6 +145,8 @@ pub struct ShortestPaths {
 /// The ways from one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Row {
+    /// No link, and no way.
+    Alone,
     /// One link and the node at its far end, with the area of that one if it forwards.
     Stub { link: usize, far: usize, area: Option<u32> },
     /// By destination, an index of [`ShortestPaths::sets`], or one of the two below.
@@ -169,6 +171,7 @@ impl ShortestPaths {
         let area_of = router_areas(nodes, &adjacent);
         let rows = (0..nodes.len())
             .map(|node| match (adjacent[node].as_slice(), written.of_node.get(&node)) {
+                (&[], None) => Row::Alone,
                 (&[(link, far)], None) => Row::Stub { link, far, area: area_of[far] },
                 (_, own) => Row::Table(table(node, &mut search, own, &mut sets)),
             })
@@ -256,6 +259,7 @@ impl ShortestPaths {
     /// The index of the links from `node` to `to`.
     fn set(&self, node: usize, to: usize) -> u32 {
         match &self.rows[node] {
+            Row::Alone => NO_WAY,
             Row::Table(row) => row[to],
             Row::Shared(row) => match self.classes.of(to) {
                 Some(class) if self.classes.root(class) == node && to != node => {

@@ -195,6 +195,15 @@ fn experiments_that_are_too_large_are_refused_with_a_remedy() {
     let sweep = format!("[parameters]\n{parameters}[sweep]\n{axes}");
     let two_hubs = "x = { ends = [\"a-*\", \"hub\"] }\ny = { ends = [\"a-*\", \"b-1\"] }";
     let table = [
+        // No link leads to any of them, and a table for each would take 16 GB.
+        (
+            star("a = { count = 65000 }", "l = { ends = [\"a-*\", \"hbu\"] }", flow, ""),
+            "no node is called \"hbu\"; did you mean \"hub\"?",
+        ),
+        (
+            star(few, up, flow, "seed = 9223372036854775806\nrepetitions = 3"),
+            "a seed of 9223372036854775806 with 3 repetitions is too large; the last seed may be",
+        ),
         (
             star("a = { count = 65536 }", up, flow, ""),
             ":6:15: \"count\" must be 65535 or less, not 65536",
