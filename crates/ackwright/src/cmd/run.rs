@@ -200,8 +200,10 @@ pub fn run(args: &Args) -> Outcome {
     super::check::print_notes(&experiment);
     let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
     let seed = args.seed.unwrap_or(experiment.base.seed);
+    // The file's own seeds have been checked.
+    let option = if args.seed.is_some() { "--seed" } else { "--runs" };
     limits::seeds(seed, repetitions)
-        .map_err(|problem| Failure::Usage(format!("--seed: {problem}")))?;
+        .map_err(|problem| Failure::Usage(format!("{option}: {problem}")))?;
     let wanted = args.seeing.outputs();
     check_observed(&experiment, args, &wanted)?;
     if !wanted.explain.is_empty() && args.out.is_none() {
