@@ -415,11 +415,11 @@ impl Sched {
     fn minor_of_child(&self, place: usize) -> u16 {
         match &self.qdisc {
             AnyQdisc::Htb(htb) => htb.minor_of_leaf(place),
-            AnyQdisc::Tbf(_)
-            | AnyQdisc::Red(_)
-            | AnyQdisc::Netem(_)
-            | AnyQdisc::Prio(_)
-            | classless!() => place as u16 + 1,
+            AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Netem(_) | AnyQdisc::Prio(_) => {
+                place as u16 + 1
+            }
+            // There is no such class.
+            classless!() => 0,
         }
     }
 

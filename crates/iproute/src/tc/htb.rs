@@ -11,7 +11,7 @@ use crate::units::{
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::htb::{ClassConfig, Htb, HtbConfig};
 use datapath::qdisc::rate::{LinkLayer, RateConfig};
-use datapath::qdisc::{Handle, Qdisc as _, Stats};
+use datapath::qdisc::{Handle, Qdisc as _, Sched, Stats};
 use datapath::units::{NANOS_PER_SEC, Rate};
 use serde_json::json;
 
@@ -254,7 +254,7 @@ fn push_class(text: &mut String, htb: &Htb, class: Handle, details: bool) {
         overlimits: stats.overlimits.into(),
         requeues: 0,
     };
-    push_stats(text, counted, leaf.map(|leaf| leaf.backlog()).unwrap_or_default());
+    push_stats(text, counted, leaf.map(Sched::backlog).unwrap_or_default());
     // No packet is a giant any more.
     text.push_fmt(format_args!(
         " lended: {} borrowed: {} giants: 0\n tokens: {} ctokens: {}\n\n",

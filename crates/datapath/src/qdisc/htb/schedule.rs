@@ -6,7 +6,7 @@ use super::wait::WaitQueue;
 use super::{Class, Htb, MAX_DEPTH, MAX_PRIO};
 use crate::packet::Packet;
 use crate::qdisc::check::assert_holds;
-use crate::qdisc::{Backlog, Cx, Qdisc as _};
+use crate::qdisc::{Backlog, Cx, Qdisc};
 use crate::units::{Instant, NANOS_PER_SEC};
 
 /// What sends and waits at one level (`struct htb_level`).
@@ -340,7 +340,7 @@ impl Htb {
         if self.touched {
             return;
         }
-        let waiting = self.leaves.iter().map(|leaf| leaf.backlog()).sum();
+        let waiting = self.leaves.iter().map(Qdisc::backlog).sum();
         assert_holds(self.backlog, waiting, "htb");
         let direct: u32 = self.direct.iter().map(Packet::wire_len).sum();
         assert_eq!(self.direct_bytes, direct, "htb counts the bytes past all classes");
