@@ -228,6 +228,9 @@ impl Qdisc for Htb {
         }
         if change.waiting > 0 {
             self.activate(class);
+        } else {
+            // It has dropped all it had (`htb_qlen_notify`).
+            self.deactivate(class);
         }
         verdict
     }
