@@ -8,7 +8,7 @@ use datapath::qdisc::{AnyQdisc, Backlog, Cx, Handle, Qdisc as _, Sched, Stats};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
-use iproute::tc::{Device, Spec, parse_filter, parse_qdisc};
+use iproute::tc::{Device, Spec, parse_class, parse_filter, parse_qdisc};
 
 use super::call::Call;
 use super::law::Law;
@@ -74,6 +74,7 @@ impl StepwiseCase for Bench<'_> {
         self.step = format!("step {number}");
         match step {
             Step::Tc(words) if words.starts_with("filter") => self.filter(words),
+            Step::Tc(words) if words.starts_with("class") => self.class(words)?,
             Step::Tc(words) => self.change(number, words)?,
             Step::Enqueue(arrival) => {
                 for _ in 0..arrival.times {
@@ -256,6 +257,29 @@ impl<'a> Bench<'a> {
             self.words.push(' ');
             self.words.push_str(words);
         }
+        self.read_licence();
+        self.pace = RateBound::of(&self.root, &self.words, self.now);
+        self.levels = LevelCounters::of(&self.root);
+        self.check_levels()
+    }
+
+    /// A class comes, goes or is changed; what waits in a queue that is no more is dropped.
+    fn class(&mut self, words: &str) -> CheckResult {
+        let Ok(command) = parse_class(words) else { return Ok(()) };
+        self.check_levels()?;
+        let (shown, waited) = (self.shown(), self.root.backlog());
+        let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
+        if command.apply(&mut self.root, &mut cx).is_err() {
+            if shown != self.shown() || waited != self.root.backlog() || !self.dropped.is_empty() {
+                return self
+                    .broken("refusal", format!("\"{words}\" was refused, and did something"));
+            }
+            return Ok(());
+        }
+        self.digest.add_text(words);
+        self.begin_epoch();
+        self.law.changed(&self.root, self.now, false);
+        self.record_drops()?;
         self.read_licence();
         self.pace = RateBound::of(&self.root, &self.words, self.now);
         self.levels = LevelCounters::of(&self.root);

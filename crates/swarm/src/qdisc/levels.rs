@@ -24,7 +24,8 @@ impl LevelCounters {
             (now.bytes - before.bytes, now.drops - before.drops, u64::from(waited.bytes))
         };
         for (place, sched) in &tree {
-            let is_filtered = matches!(sched.qdisc(), AnyQdisc::Netem(_));
+            // Packets of no class go past the classes of htb.
+            let is_filtered = matches!(sched.qdisc(), AnyQdisc::Netem(_) | AnyQdisc::Htb(_));
             let below = tree.iter().filter(|(parent, _)| {
                 *parent != Handle::ROOT && parent.major() == sched.handle.major()
             });

@@ -1,7 +1,7 @@
 //! Random words for tc: every kind with any of its options, within and outside their ranges, and commands that add,
 //! change, replace and delete qdiscs anywhere in a tree.
 
-use iproute::tc::parse_qdisc;
+use iproute::tc::{parse_class, parse_qdisc};
 
 use crate::draw::Draw;
 
@@ -162,6 +162,19 @@ const PRIO: Options = &[
     ("bands 2 priomap", OneOf(&["0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", "1 0 1 0 1 0 1 0", "0"])),
     ("priomap", PrioMap),
 ];
+const HTB: Options =
+    &[("default", OneOf(&["1", "2", "3", "9", "0"])), ("r2q", Count), ("direct_qlen", Count)];
+const HTB_CLASS: Options = &[
+    ("ceil", Rate),
+    ("burst", Bytes),
+    ("cburst", Bytes),
+    ("prio", OneOf(&["0", "1", "2", "7", "8"])),
+    ("quantum", Bytes),
+    ("mtu", Count),
+    ("mpu", Count),
+    ("overhead", Signed),
+    ("linklayer", OneOf(&["ethernet", "atm", "adsl"])),
+];
 const CAKE: Options = &[
     ("bandwidth", Rate),
     ("bandwidth", Rate),
@@ -223,6 +236,7 @@ const KINDS: &[(u32, (&str, Options))] = &[
     (1, ("pfifo_fast", &[])),
     (1, ("noqueue", &[])),
     (4, ("prio", PRIO)),
+    (2, ("htb", HTB)),
     (5, ("tbf", TBF)),
     (5, ("netem", NETEM)),
     (3, ("red", RED)),
@@ -364,8 +378,10 @@ fn any_value(value: Value, draw: &mut Draw) -> String {
 /// The commands that build a tree on a device called `d`, from the root on; its qdiscs are 1: to 4:. With
 /// some of the values out of range: see [`sane_tree`].
 pub fn build(draw: &mut Draw) -> Vec<String> {
-    if draw.percent(10) {
-        return bands(draw);
+    match draw.range(0..=9) {
+        0 => return bands(draw),
+        1 => return classes(draw),
+        _ => {}
     }
     let depth = *draw.weighted(&[(4, 1), (4, 2), (3, 3), (1, 4)]);
     let mut commands = Vec::new();
@@ -384,7 +400,12 @@ pub fn build(draw: &mut Draw) -> Vec<String> {
 pub fn sane_tree(draw: &mut Draw) -> Vec<String> {
     let mut commands = build(draw);
     for command in &mut commands {
-        if parse_qdisc(command).is_err() {
+        if command.starts_with("class") {
+            if parse_class(command).is_err() {
+                let place = command.split(" htb").next().unwrap_or_default();
+                *command = format!("{place} htb rate 1mbit");
+            }
+        } else if parse_qdisc(command).is_err() {
             let place = command.split(": ").next().unwrap_or_default();
             *command = format!("{place}: pfifo limit {}", draw.log_range(1..=2_000));
         }
@@ -408,6 +429,43 @@ fn bands(draw: &mut Draw) -> Vec<String> {
     commands
 }
 
+/// An htb with some classes, some of them below others, and in some of them queues of their own.
+fn classes(draw: &mut Draw) -> Vec<String> {
+    let htb = spec("htb", HTB, draw);
+    let mut commands = vec![format!("qdisc add dev d root handle 1: {htb}")];
+    for class in 1..=draw.range(1..=4) {
+        let parent = draw.range(0..=class - 1);
+        let class = format!("parent 1:{parent} classid 1:{class}");
+        commands.push(format!("class add dev d {class} {}", class_spec(draw)));
+    }
+    for handle in 2..=draw.range(1..=3) {
+        let place = format!("parent 1:{} handle {handle}:", draw.range(1..=4));
+        commands.push(format!("qdisc add dev d {place} {}", any_spec(draw)));
+    }
+    commands
+}
+
+/// What a class of htb is to be.
+fn class_spec(draw: &mut Draw) -> String {
+    let mut words = vec![format!("htb rate {}", any_value(Rate, draw))];
+    for _ in 0..draw.range(0..=3) {
+        let (name, value) = *draw.one_of(HTB_CLASS);
+        words.push(format!("{name} {}", any_value(value, draw)));
+    }
+    words.join(" ")
+}
+
+/// A command about the classes of htb.
+fn any_class_command(draw: &mut Draw) -> String {
+    let class = format!("classid 1:{}", draw.range(0..=5));
+    let verb = *draw.weighted(&[(3, "add"), (3, "change"), (1, "replace"), (3, "del")]);
+    if verb == "del" {
+        return format!("class del dev d {class}");
+    }
+    let parent = draw.range(0..=5);
+    format!("class {verb} dev d parent 1:{parent} {class} {}", class_spec(draw))
+}
+
 /// Any command on a tree that these commands have built.
 pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
     if let Some(at) = tree.iter().position(|command| command.contains(": prio"))
@@ -417,6 +475,9 @@ pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
         let bands = draw.range(2..=4);
         let map = "priomap 0 1 1 1 0 1 0 0 1 1 1 1 1 1 1 1";
         return format!("qdisc change dev d {place}handle {}: prio bands {bands} {map}", at + 1);
+    }
+    if tree.iter().any(|command| command.contains(": htb")) && draw.percent(40) {
+        return any_class_command(draw);
     }
     if draw.percent(10) {
         return any_filter(draw);
@@ -459,5 +520,9 @@ fn any_filter(draw: &mut Draw) -> String {
         _ => format!("u32 match ip sport {} 0xffff", draw.range(1..=20)),
     };
     let class = format!("{parent}:{}", draw.range(1..=4));
-    format!("filter add dev d parent {parent}: prio {} {matches} flowid {class}", draw.range(1..=3))
+    let of_class = if draw.percent(10) { "1" } else { "" };
+    format!(
+        "filter add dev d parent {parent}:{of_class} prio {} {matches} flowid {class}",
+        draw.range(1..=3)
+    )
 }

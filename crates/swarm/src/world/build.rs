@@ -19,7 +19,7 @@ use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::{Linger2, PmtuDiscovery, TcpConfig};
 use datapath::tcp::md5;
 use datapath::units::{Duration, Instant, Rate};
-use iproute::tc::{Device, parse_filter, parse_police, parse_qdisc};
+use iproute::tc::{Device, parse_class, parse_filter, parse_police, parse_qdisc};
 use iproute::words::Words;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::rules::Direction as RuleDirection;
@@ -230,6 +230,12 @@ pub fn run_tc(
     if words.starts_with("filter") {
         if let Ok(filter) = parse_filter(words) {
             filter.apply(root);
+        }
+        return;
+    }
+    if words.starts_with("class") {
+        if let Ok(class) = parse_class(words) {
+            drop(class.apply(root, cx));
         }
         return;
     }

@@ -17,6 +17,7 @@ pub fn sane(draw: &mut Draw) -> String {
         "prio",
         "bfifo limit 256kb",
         "tbf rate 10mbit burst 64kb limit 256kb",
+        "htb",
     ];
     (*draw.one_of(&words)).to_owned()
 }
