@@ -1,6 +1,7 @@
 //! htb: rates, borrowing, priorities, turns, and what becomes of packets when classes come and go.
 
 use super::*;
+use crate::qdisc::cake::{self, Cake};
 use crate::qdisc::codel::{Codel, CodelConfig};
 use crate::qdisc::filter::Match;
 use crate::qdisc::netem::{Netem, NetemConfig};
@@ -368,6 +369,24 @@ fn a_queue_that_was_replaced_is_empty() {
     assert_eq!(purged.backlog(), Backlog::default());
     assert_eq!(bench.drain_lengths(0), [500]);
     bench.qdisc().check();
+}
+
+/// CAKE with less memory than a packet drops all that it has when one comes.
+#[test]
+fn a_queue_that_drops_all_has_nothing_to_send() {
+    let config = cake::Config { memlimit: 1402, ..cake::Config::default() };
+    let mut htb = home();
+    let leaf = htb.leaf_mut(id(0x10)).expect("a leaf");
+    *leaf = Cake::new(config, 1514, Rng::stream(1, 1)).into();
+    let mut bench = Bench::new(htb);
+    for truesize in [1000, 4000] {
+        let mut packet = to(0x10, 500);
+        packet.meta.truesize = truesize;
+        bench.enqueue(0, packet);
+        bench.qdisc().check();
+    }
+    assert_eq!(bench.dropped_lengths(), [500, 500]);
+    assert_eq!((bench.dequeue(0), bench.qdisc().wake_at()), (None, None));
 }
 
 proptest! {
