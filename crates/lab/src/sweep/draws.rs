@@ -60,7 +60,8 @@ pub(crate) fn read_draws(document: &Document) -> Result<Vec<Draw>, Diagnostics> 
         match &table.kind {
             Kind::Table(entries) => {
                 for (index, (key, node)) in entries.iter().enumerate() {
-                    draws.extend(draw(index, key, node, &faults));
+                    let draw = draw(index, key, node, &faults);
+                    draws.extend(draw.filter(|draw| fits_samples(draw, document, &faults)));
                 }
             }
             _ => faults.add(&table.at, "[draw] must be a table", None),
@@ -83,6 +84,23 @@ fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Dra
     };
     let stream = STREAM_BASE + index as u64;
     Some(Draw { path: unquoted(&key.name), range, stream, at: node.at.clone() })
+}
+
+/// "steps" is a multiple of "sample", so beside the other one each is chosen from a list, of which every value is
+/// checked.
+fn fits_samples(draw: &Draw, document: &Document, faults: &Faults<'_>) -> bool {
+    let other = match draw.path.as_str() {
+        "measure.sample" => "steps",
+        "measure.steps" => "sample",
+        _ => return true,
+    };
+    let is_given = document.root.get("measure").is_some_and(|measure| measure.get(other).is_some());
+    let fits = !is_given || matches!(draw.range, Range::Choice(_));
+    if !fits {
+        let message = "\"steps\" must be a multiple of \"sample\", which not every drawn value is";
+        faults.add(&draw.at, message, Some("choose from a list: { choice = [values] }".into()));
+    }
+    fits
 }
 
 /// What a draw may be.
@@ -386,6 +404,33 @@ mod tests {
         ] {
             let told = read(words).unwrap_err();
             assert!(told.contains(what), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn samples_and_steps_stay_multiples() {
+        for (text, fits) in [
+            ("draw.\"measure.sample\" = { uniform = [\"1ms\", \"20ms\"] }", true),
+            (
+                "measure.steps = \"10s\"\ndraw.\"measure.sample\" = { uniform = [\"1ms\", \"20ms\"] }",
+                false,
+            ),
+            ("measure.sample = \"3ms\"\ndraw.\"measure.steps\" = { exponential = \"1s\" }", false),
+            (
+                "measure.steps = \"10s\"\ndraw.\"measure.sample\" = { choice = [\"1ms\", \"20ms\"] }",
+                true,
+            ),
+        ] {
+            let document = Document::parse("d.toml", text).expect("valid TOML");
+            let told = read_draws(&document).map_err(|faults| faults.to_string());
+            let place = "\"steps\" must be a multiple of \"sample\", which not";
+            assert!(
+                told.as_ref().map_or_else(
+                    |it| it.starts_with("d.toml:2:2") && it.contains(place) && !fits,
+                    |_| fits
+                ),
+                "{text}: {told:?}"
+            );
         }
     }
 }
