@@ -1,7 +1,8 @@
 //! Consistency checks of all qdiscs: counters recomputed from the queues. Under debug assertions an attached qdisc
 //! checks itself now and then, and the swarm tester checks all of them after every step.
 
-use super::any::{AnyQdisc, Sched};
+use super::any::AnyQdisc;
+use super::sched::Sched;
 use super::{Backlog, Qdisc as _};
 use core::cell::RefCell;
 

@@ -25,14 +25,16 @@ pub mod prio;
 pub(crate) mod queue;
 pub mod rate;
 pub mod red;
+mod sched;
 pub mod tbf;
 #[cfg(test)]
 mod testing;
 
-pub use any::{AnyQdisc, Sched};
+pub use any::AnyQdisc;
 pub use counted::Counted;
 pub use guest::{Guest, GuestQdisc};
 pub use handle::Handle;
+pub use sched::Sched;
 
 use crate::packet::Packet;
 use crate::reason::{Enqueue, Reason};

@@ -2,18 +2,18 @@
 
 use super::*;
 use crate::qdisc::cake;
-use crate::qdisc::codel::{CodelConfig, CodelTime};
-use crate::qdisc::dualpi2::{DualPi2Config, Gain};
-use crate::qdisc::fifo::FifoKind;
+use crate::qdisc::codel::{Codel, CodelConfig, CodelTime};
+use crate::qdisc::dualpi2::{DualPi2, DualPi2Config, Gain};
+use crate::qdisc::fifo::PfifoFast;
 use crate::qdisc::fq::FqConfig;
-use crate::qdisc::fq_codel::FqCodelConfig;
-use crate::qdisc::htb::{ClassConfig, HtbConfig};
-use crate::qdisc::netem::NetemConfig;
-use crate::qdisc::pie::{PieConfig, PschedTime};
-use crate::qdisc::prio::PrioConfig;
+use crate::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use crate::qdisc::htb::{ClassConfig, Htb, HtbConfig};
+use crate::qdisc::netem::{Netem, NetemConfig};
+use crate::qdisc::pie::{Pie, PieConfig, PschedTime};
+use crate::qdisc::prio::{Prio, PrioConfig};
 use crate::qdisc::rate::RateConfig;
-use crate::qdisc::red::RedConfig;
-use crate::qdisc::tbf::TbfConfig;
+use crate::qdisc::red::{Red, RedConfig};
+use crate::qdisc::tbf::{Tbf, TbfConfig};
 use crate::qdisc::testing::{Bench, flow_frame, frame};
 use crate::rng::Rng;
 use crate::units::{Duration, Rate};
@@ -246,7 +246,7 @@ fn a_purged_qdisc_goes_on() {
     let fq = Fq::new(FqConfig { maxrate: 100_000, ..FqConfig::new(1500) }, Rng::stream(1, 1));
     let cake =
         cake::Config { bandwidth: Rate::from_bits_per_sec(800_000), ..cake::Config::default() };
-    let more: [AnyQdisc; 2] = [fq.into(), Cake::new(cake, 1500, Rng::stream(1, 1)).into()];
+    let more: [AnyQdisc; 2] = [fq.into(), cake::Cake::new(cake, 1500, Rng::stream(1, 1)).into()];
     for child in children().into_iter().map(tbf_around).chain(more.map(Sched::from)) {
         let kind = match child.qdisc() {
             AnyQdisc::Tbf(tbf) => tbf.child().qdisc().kind(),
