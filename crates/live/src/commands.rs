@@ -336,6 +336,41 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_htb_come_and_go() {
+        let names = ["a".to_owned(), "b".to_owned()];
+        let names = Names { names, device: Device::default(), seed: 1 };
+        let port = || datapath::host::PortConfig::default();
+        let mut bridge = Bridge::new([port(), port()]);
+        let mut ask = |command: &str| names.handle(&mut bridge, Instant::ZERO, command);
+        for (command, answer) in [
+            ("tc qdisc add dev a root handle 1: htb default 10", Ok("")),
+            ("tc class add dev a parent 1: classid 1:1 htb rate 10mbit", Ok("")),
+            ("tc class add dev a parent 1:1 classid 1:10 htb rate 4mbit ceil 10mbit", Ok("")),
+            ("tc class change dev a classid 1:10 htb rate 5mbit ceil 10mbit", Ok("")),
+            (
+                "tc class show dev a",
+                Ok(
+                    "class htb 1:10 parent 1:1 prio 0 rate 5Mbit ceil 10Mbit burst 1600b cburst 1600b \n\
+                    class htb 1:1 root rate 10Mbit ceil 10Mbit burst 1600b cburst 1600b \n",
+                ),
+            ),
+            ("tc class del dev a classid 1:10", Ok("")),
+            ("tc class del dev a classid 1:10", Err("Specified class not found.")),
+            ("tc class add dev b parent 1: classid 1:1 htb rate 1mbit", Err("")),
+            ("tc class add dev c parent 1: classid 1:1 htb rate 1mbit", Err("")),
+        ] {
+            match (ask(command), answer) {
+                (Ok(shown), Ok(expected)) => assert_eq!(shown, expected, "{command}"),
+                (Err(refused), Err(message)) => {
+                    assert!(refused.message.contains(message), "{command}: {}", refused.message);
+                }
+                (Ok(shown), Err(_)) => panic!("{command} was taken: {shown}"),
+                (Err(refused), Ok(_)) => panic!("{command} was refused: {}", refused.message),
+            }
+        }
+    }
+
+    #[test]
     fn what_tc_does_not_know_is_refused_at_its_place() {
         for (command, column) in [
             ("tc -sj qdisc show", 3),

@@ -158,6 +158,22 @@ mod tests {
         assert_eq!(session.text(), before);
     }
 
+    #[test]
+    fn classes_are_made_below_a_qdisc_that_has_some() {
+        let mut session = Session::default();
+        let class = "tc class add dev e parent 1: classid 1:1 htb rate 10mbit";
+        session.command(class).unwrap_err();
+        session.command("qdisc add dev e root handle 1: htb default 1").unwrap();
+        session.command(class).unwrap();
+        let shown = session.text();
+        assert!(shown.contains("class htb 1:1 root prio 0 rate 10Mbit ceil 10Mbit "), "{shown}");
+        let fault = session.command(&class.replace("10mbit", "10furlongs")).unwrap_err();
+        assert_eq!(fault.column, class.find("10mbit").unwrap());
+        session.command("class add dev f parent 1: classid 1:1 htb rate 10mbit").unwrap_err();
+        session.command("class del dev e classid 1:1").unwrap();
+        assert!(!session.text().contains("class htb"));
+    }
+
     /// Two queues by DSCP, as in the switch of DCTCP's first measurements.
     #[test]
     fn filters_need_a_qdisc_that_asks_them() {

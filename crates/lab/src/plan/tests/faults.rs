@@ -170,6 +170,16 @@ fn the_new_words_are_checked() {
             "\"r.wire\" = [\"pfifo\", \"filter parent 1: matchall flowid 1:1\"]",
             "the filter's parent is not a qdisc that uses filters",
         ),
+        (
+            "\"r.wire\" = \"pfifo limit 1000\"",
+            "\"r.wire\" = [\"pfifo\", \"class parent 1: classid 1:1 htb rate 1mbit\"]",
+            "Specified qdisc not found.",
+        ),
+        (
+            "\"r.wire\" = \"pfifo limit 1000\"",
+            "\"r.wire\" = [\"root handle 1: htb\", \"class parent 1: classid 1:1 htb ceil 1mbit\"]",
+            "htb: the \"rate\" parameter is mandatory",
+        ),
     ] {
         assert_eq!(fault(from, to).message, message);
     }
