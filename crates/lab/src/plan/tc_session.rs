@@ -168,7 +168,7 @@ mod tests {
         let shown = session.text();
         assert!(shown.contains("class htb 1:1 root prio 0 rate 10Mbit ceil 10Mbit "), "{shown}");
         let fault = session.command(&class.replace("10mbit", "10furlongs")).unwrap_err();
-        assert_eq!(fault.column, class.find("10mbit").unwrap());
+        assert_eq!(fault.column, class.find("10mbit").unwrap() + 1);
         session.command("class add dev f parent 1: classid 1:1 htb rate 10mbit").unwrap_err();
         session.command("class del dev e classid 1:1").unwrap();
         assert!(!session.text().contains("class htb"));

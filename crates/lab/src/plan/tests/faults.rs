@@ -173,7 +173,7 @@ fn the_new_words_are_checked() {
         (
             "\"r.wire\" = \"pfifo limit 1000\"",
             "\"r.wire\" = [\"pfifo\", \"class parent 1: classid 1:1 htb rate 1mbit\"]",
-            "Specified qdisc not found.",
+            "No such file or directory",
         ),
         (
             "\"r.wire\" = \"pfifo limit 1000\"",
