@@ -355,7 +355,7 @@ mod tests {
                 ),
             ),
             ("tc class del dev a classid 1:10", Ok("")),
-            ("tc class del dev a classid 1:10", Err("Specified class not found.")),
+            ("tc class del dev a classid 1:10", Err("No such file or directory")),
             ("tc class add dev b parent 1: classid 1:1 htb rate 1mbit", Err("")),
             ("tc class add dev c parent 1: classid 1:1 htb rate 1mbit", Err("")),
         ] {
