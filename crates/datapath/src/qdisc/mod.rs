@@ -29,6 +29,7 @@ mod sched;
 pub mod tbf;
 #[cfg(test)]
 mod testing;
+mod ticks;
 
 pub use any::AnyQdisc;
 pub use counted::Counted;

@@ -6,6 +6,7 @@ mod control;
 pub use control::{MAX_PROBABILITY, PieParams, PieVars, PschedTime};
 
 use super::queue::PacketQueue;
+use super::ticks::Ticks;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -76,8 +77,7 @@ pub struct Pie {
     rng: Rng,
     queue: PacketQueue,
     vars: PieVars,
-    /// When the timer fires next; it starts with the first packet.
-    next_update: Option<Instant>,
+    updates: Ticks,
     /// What a parent holds and what still counts as waiting here.
     held: Backlog,
     own_stats: PieStats,
@@ -93,7 +93,7 @@ impl Pie {
             rng,
             queue: PacketQueue::default(),
             vars: PieVars::default(),
-            next_update: None,
+            updates: Ticks::default(),
             held: Backlog::default(),
             own_stats: PieStats::default(),
             stats: Stats::default(),
@@ -109,11 +109,7 @@ impl Pie {
     pub fn change(&mut self, config: PieConfig, cx: &mut Cx<'_>) {
         self.catch_up(cx.now);
         self.config = config;
-        while self.queue.backlog().packets > config.limit {
-            let packet = self.queue.pop_front().expect("more than the limit");
-            self.stats.drops += 1;
-            cx.drop(Reason::QdiscDrop, packet);
-        }
+        self.stats.drops += self.queue.shorten(config.limit, cx);
     }
 
     /// The state of the controller.
@@ -142,17 +138,13 @@ impl Pie {
 
     /// The ticks of the timer up to `now`. Since the last call nothing has come or gone.
     fn catch_up(&mut self, now: Instant) {
-        let mut due = self.next_update.unwrap_or(now + FIRST_UPDATE);
         let backlog = self.waiting().bytes;
-        while due <= now {
-            let before = self.vars;
-            self.vars.update(&self.config.params, backlog);
-            // Once nothing changes any more, the rest of an idle time is skipped.
-            let silence = if self.vars == before { now - due } else { Duration::ZERO };
-            let passed_over = silence.as_nanos() / self.config.tupdate.as_nanos();
-            due += self.config.tupdate * (passed_over + 1);
-        }
-        self.next_update = Some(due);
+        let Self { config, vars, updates, .. } = self;
+        updates.catch_up(now, FIRST_UPDATE, config.tupdate, |_| {
+            let before = *vars;
+            vars.update(&config.params, backlog);
+            *vars == before
+        });
     }
 
     /// Why a packet cannot be queued, if it can't; it may be marked instead.

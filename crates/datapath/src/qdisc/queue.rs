@@ -127,6 +127,17 @@ impl PacketQueue {
         }
     }
 
+    /// Drops the oldest packets until at most `limit` are left, and tells how many those were.
+    pub fn shorten(&mut self, limit: u32, cx: &mut Cx<'_>) -> u64 {
+        let mut drops = 0;
+        while self.waiting.packets > limit {
+            let packet = self.pop_front().expect("more than the limit");
+            drops += 1;
+            cx.drop(Reason::QdiscDrop, packet);
+        }
+        drops
+    }
+
     /// The packets, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.order.iter().map(|&index| self.places.get(index))

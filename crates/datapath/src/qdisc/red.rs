@@ -5,6 +5,7 @@
 //! between them some are, evenly spaced at random.
 
 use super::fifo::{Fifo, FifoKind};
+use super::ticks::Ticks;
 use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -59,7 +60,7 @@ pub struct Red {
     rng: Rng,
     average: Average,
     chance: MarkChance,
-    next_adaptation: Option<Instant>,
+    adaptations: Ticks,
     own_stats: RedStats,
     stats: Stats,
 }
@@ -108,7 +109,7 @@ impl Red {
             rng,
             average: Average { scaled: 0, idle_since: Some(Instant::ZERO) },
             chance: MarkChance::new(&config),
-            next_adaptation: None,
+            adaptations: Ticks::default(),
             own_stats: RedStats::default(),
             stats: Stats::default(),
             config,
@@ -125,7 +126,7 @@ impl Red {
     pub fn change(&mut self, config: RedConfig, cx: &mut Cx<'_>) {
         self.chance = MarkChance::new(&config);
         self.average = Average { scaled: 0, idle_since: Some(cx.now) };
-        self.next_adaptation = Some(cx.now + ADAPTATION_PERIOD);
+        self.adaptations = Ticks::from(cx.now + ADAPTATION_PERIOD);
         let fresh = Fifo::new(FifoKind::Bytes(config.limit)).into();
         let mut old = core::mem::replace(&mut *self.child, fresh);
         self.stats.drops += u64::from(old.backlog().packets);
@@ -206,18 +207,13 @@ impl Red {
         if !self.config.adaptive {
             return;
         }
-        let mut due = self.next_adaptation.unwrap_or(now + ADAPTATION_PERIOD);
-        while due <= now {
-            let mean = self.average.at(&self.config, due) >> self.config.wlog;
-            let before = self.chance;
-            self.chance.adapt(&self.config, mean);
-            // Once nothing changes any more, the rest of a long idle time is skipped.
-            let settled = self.chance == before && self.average.is_settled(&self.config, due);
-            let silence = if settled { now - due } else { Duration::ZERO };
-            let passed_over = silence.as_nanos() / ADAPTATION_PERIOD.as_nanos();
-            due += ADAPTATION_PERIOD * (passed_over + 1);
-        }
-        self.next_adaptation = Some(due);
+        let Self { config, average, chance, adaptations, .. } = self;
+        adaptations.catch_up(now, ADAPTATION_PERIOD, ADAPTATION_PERIOD, |due| {
+            let mean = average.at(config, due) >> config.wlog;
+            let before = *chance;
+            chance.adapt(config, mean);
+            *chance == before && average.is_settled(config, due)
+        });
     }
 }
 
@@ -493,7 +489,7 @@ mod tests {
         bench.enqueue(0, flow_frame(1, 1000, 2));
         bench.enqueue(1 << 63, flow_frame(1, 1000, 2));
         assert!(bench.qdisc().chance.at_max <= ONE_PERCENT, "down to the least");
-        let next = bench.qdisc().next_adaptation.expect("it is adaptive").as_nanos();
+        let next = bench.qdisc().adaptations.next().expect("it is adaptive").as_nanos();
         assert!((1 << 63..(1 << 63) + 500_000_001).contains(&next), "the next period: {next}");
     }
 }

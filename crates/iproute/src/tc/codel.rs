@@ -1,12 +1,12 @@
 //! `codel [ limit PACKETS ] [ target TIME ] [ interval TIME ] [ [no]ecn ] [ ce_threshold TIME ]`
 //! and the like words of `fq_codel`.
 
-use super::qdisc_text::{Push, QdiscText, map};
-use crate::units::{number, show_size, show_time, size, time};
+use super::qdisc_text::{Push, QdiscText, map, show_micros};
+use crate::units::{number, show_size, size, time};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::codel::{CeSelector, Codel, CodelConfig, CodelParams, CodelTime};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig, MAX_QUANTUM};
-use datapath::units::{Duration, Instant};
+use datapath::units::Instant;
 use serde_json::{Map, Value, json};
 
 const CODEL_OPTIONS: [&str; 6] = ["limit", "target", "interval", "ecn", "noecn", "ce_threshold"];
@@ -150,10 +150,6 @@ fn selector(word: Word<'_>) -> Result<CeSelector> {
         .split_once('/')
         .and_then(|(value, mask)| Some(CeSelector { value: byte(value)?, mask: byte(mask)? }))
         .ok_or_else(|| word.illegal("ce_threshold_selector"))
-}
-
-fn show_micros(micros: u32) -> String {
-    show_time(Duration::from_micros(u64::from(micros)))
 }
 
 /// Puts `target`, `ce_threshold` if there is one, and `interval`.

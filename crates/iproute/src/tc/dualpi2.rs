@@ -1,5 +1,6 @@
 //! `dualpi2 [ limit PACKETS ] [ target TIME ] [ step_thresh TIME|PACKETS ] …`, as tc of iproute2 6.17 reads and shows it.
 
+use super::positive_time;
 use super::qdisc_text::{Push, QdiscText, map, six_digits};
 use crate::units::{decimal, leading_number, parse_signed, show_time, time};
 use crate::words::{Result, Word, Words};
@@ -170,11 +171,6 @@ impl DualPi2Words {
 /// A number; tc does not send zero.
 fn positive(word: Word<'_>, what: &str) -> Result<Option<u32>> {
     Ok(Some(decimal(word, what)?).filter(|&number: &u32| number > 0))
-}
-
-/// The time that follows `word`; tc does not send zero.
-fn positive_time(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<Duration>> {
-    Ok(Some(time(words.value(word)?, word.text)?).filter(|time| *time > Duration::ZERO))
 }
 
 /// A gain in Hz. The kernel takes from 1/256 Hz to 2²³ Hz.

@@ -40,7 +40,8 @@ pub use show::{
     show_text_with,
 };
 
-use crate::words::{Result, Words};
+use crate::units::time;
+use crate::words::{Result, Word, Words};
 use core::mem::discriminant;
 use datapath::profile::Profile;
 use datapath::qdisc::cake::{Cake, Config, Patch, Roots};
@@ -57,6 +58,7 @@ use datapath::qdisc::red::{Red, RedConfig};
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
 use datapath::qdisc::{AnyQdisc, Cx, Handle, Sched};
 use datapath::rng::Rng;
+use datapath::units::Duration;
 
 /// A qdisc as its words describe it. What the words leave to the kernel is `None`.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,6 +214,11 @@ fn no_options(words: &mut Words<'_>, spec: Spec, kind: &str) -> Result<Spec> {
         None => Ok(spec),
         Some(word) => Err(word.unknown(kind, &[])),
     }
+}
+
+/// The time that follows `word`; tc does not send zero.
+fn positive_time(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<Duration>> {
+    Ok(Some(time(words.value(word)?, word.text)?).filter(|time| *time > Duration::ZERO))
 }
 
 impl Spec {

@@ -1,7 +1,8 @@
 //! `pie [ limit PACKETS ] [ target TIME ] [ tupdate TIME ] …`, as tc of iproute2 6.x reads and shows it.
 
-use super::qdisc_text::{Push, QdiscText, map, six_digits};
-use crate::units::{number, show_time, significant_digits, time};
+use super::positive_time;
+use super::qdisc_text::{Push, QdiscText, map, show_micros, six_digits};
+use crate::units::{number, significant_digits};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::pie::{Pie, PieConfig, PieParams, PschedTime};
 use datapath::units::Duration;
@@ -88,11 +89,6 @@ fn positive(value: Word<'_>, option: Word<'_>, most: u32) -> Result<Option<u32>>
     Ok(Some(given).filter(|&given| given > 0))
 }
 
-/// The time that follows `word`; tc does not send zero.
-fn positive_time(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<Duration>> {
-    Ok(Some(time(words.value(word)?, word.text)?).filter(|time| *time > Duration::ZERO))
-}
-
 /// pie as tc shows it.
 pub(super) fn shown(pie: &Pie) -> QdiscText {
     let mut shown = QdiscText::default();
@@ -149,10 +145,6 @@ fn push_options(shown: &mut QdiscText, config: &PieConfig) {
         shown.options.push_fmt(format_args!("{name} "));
         shown.options_json.insert(name.to_owned(), json!(true));
     }
-}
-
-fn show_micros(micros: u32) -> String {
-    show_time(Duration::from_micros(u64::from(micros)))
 }
 
 #[cfg(test)]

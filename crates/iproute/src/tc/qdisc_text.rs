@@ -1,6 +1,8 @@
 //! The output of one qdisc, and what its parts are put together by.
 
+use crate::units::show_time;
 use core::fmt;
+use datapath::units::Duration;
 use serde_json::{Map, Value, json};
 
 /// The output of one qdisc that depends on its kind.
@@ -31,6 +33,11 @@ impl Push for String {
 /// A JSON object from pairs.
 pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A time that the kernel gives in µs, as tc prints it.
+pub(super) fn show_micros(micros: u32) -> String {
+    show_time(Duration::from_micros(u64::from(micros)))
 }
 
 /// A number in JSON as C's `%g` prints it.

@@ -63,11 +63,7 @@ impl Codel {
     /// (`codel_change`).
     pub fn change(&mut self, config: CodelConfig, cx: &mut Cx<'_>) {
         self.config = config;
-        while self.queue.backlog().packets > config.limit {
-            let packet = self.queue.pop_front().expect("more than the limit");
-            self.stats.drops += 1;
-            cx.drop(Reason::QdiscDrop, packet);
-        }
+        self.stats.drops += self.queue.shorten(config.limit, cx);
     }
 
     /// The state of the control law.

@@ -2,6 +2,7 @@
 //! `calculate_probability`).
 
 use super::DualPi2Config;
+use crate::qdisc::ticks::Ticks;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
 
@@ -38,8 +39,7 @@ pub struct Pi2 {
     pub probability: u32,
     /// The delay at the last update (`last_qdelay`).
     last_delay: Duration,
-    /// When the timer fires next; it starts with the first packet.
-    next_update: Option<Instant>,
+    updates: Ticks,
 }
 
 impl Pi2 {
@@ -51,18 +51,13 @@ impl Pi2 {
         since: Option<Instant>,
         now: Instant,
     ) {
-        let mut due = self.next_update.unwrap_or(now + config.tupdate);
-        while due <= now {
+        let mut updates = self.updates;
+        updates.catch_up(now, config.tupdate, config.tupdate, |due| {
             let delay = since.map_or(Duration::ZERO, |since| due.saturating_since(since));
             self.update(config, delay);
-            // Once nothing changes any more, the rest of an idle time is skipped.
-            let is_settled =
-                since.is_none() && self.probability == 0 && self.last_delay == Duration::ZERO;
-            let silence = if is_settled { now - due } else { Duration::ZERO };
-            let passed_over = silence.as_nanos() / config.tupdate.as_nanos();
-            due += config.tupdate * (passed_over + 1);
-        }
-        self.next_update = Some(due);
+            since.is_none() && self.probability == 0 && self.last_delay == Duration::ZERO
+        });
+        self.updates = updates;
     }
 
     /// One tick of the timer (`calculate_probability`). Delays of many seconds wrap, as in the kernel.

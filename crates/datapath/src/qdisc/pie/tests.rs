@@ -167,7 +167,7 @@ fn ticks_that_nobody_saw_count() {
     let mut often = seldom.qdisc().clone();
     seldom.qdisc_mut().catch_up(at(5000));
     (0..=5000).for_each(|ms| often.catch_up(at(ms)));
-    assert_eq!((seldom.qdisc().vars, seldom.qdisc().next_update), (often.vars, often.next_update));
+    assert_eq!((seldom.qdisc().vars, seldom.qdisc().updates), (often.vars, often.updates));
     assert!(often.vars.probability > probability(0.3));
     for _ in 0..10 {
         seldom.dequeue(5001 * MS);
