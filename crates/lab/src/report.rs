@@ -1,5 +1,9 @@
 //! Results as tables of text, before a terminal or a file gives them their lines.
 
+mod alike;
+
+pub use alike::summed_up;
+
 use crate::plan::nearest;
 use crate::results::{Metric, MetricSummary, PointResult};
 use crate::stats::Summary;
@@ -81,7 +85,7 @@ pub fn runs_of(points: &[PointResult]) -> String {
     }
 }
 
-/// All metrics of a single point, or the headline metrics of every point of a sweep.
+/// All metrics of a single point, those of many flows summed up, or the headline metrics of every point of a sweep.
 pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     match points {
         [point] if wanted.is_empty() => one_point(point),
@@ -104,7 +108,7 @@ pub fn unmeasured(points: &[PointResult], wanted: &[String]) -> Vec<(String, Opt
 }
 
 fn one_point(point: &PointResult) -> Table {
-    let summaries = point.summaries();
+    let summaries = alike::summaries(point);
     if summaries.iter().all(|one| one.summary.n == 1) {
         return one_run(summaries);
     }

@@ -270,31 +270,36 @@ impl Series {
     }
 }
 
+/// Every metric over the runs that have it, in the order of the first run.
+pub(crate) fn summaries_of<'a>(runs: impl Iterator<Item = &'a [Metric]>) -> Vec<MetricSummary> {
+    let mut places = BTreeMap::new();
+    let mut known: Vec<(&Metric, Vec<f64>)> = Vec::new();
+    for metrics in runs {
+        let mut of_run = BTreeSet::new();
+        for metric in metrics {
+            let key = (metric.scope.as_str(), metric.name.as_str());
+            let place = *places.entry(key).or_insert_with(|| {
+                known.push((metric, Vec::new()));
+                known.len() - 1
+            });
+            if of_run.insert(place) {
+                known[place].1.push(metric.value);
+            }
+        }
+    }
+    known
+        .into_iter()
+        .filter_map(|(Metric { scope, name, unit, .. }, values)| {
+            let summary = Summary::of(&values)?;
+            Some(MetricSummary { scope: scope.clone(), name: name.clone(), unit, summary })
+        })
+        .collect()
+}
+
 impl PointResult {
     /// Every metric over the repetitions that have it, in the order of the first run.
     pub fn summaries(&self) -> Vec<MetricSummary> {
-        let mut places = BTreeMap::new();
-        let mut known: Vec<(&Metric, Vec<f64>)> = Vec::new();
-        for run in &self.runs {
-            let mut of_run = BTreeSet::new();
-            for metric in &run.metrics {
-                let key = (metric.scope.as_str(), metric.name.as_str());
-                let place = *places.entry(key).or_insert_with(|| {
-                    known.push((metric, Vec::new()));
-                    known.len() - 1
-                });
-                if of_run.insert(place) {
-                    known[place].1.push(metric.value);
-                }
-            }
-        }
-        known
-            .into_iter()
-            .filter_map(|(Metric { scope, name, unit, .. }, values)| {
-                let summary = Summary::of(&values)?;
-                Some(MetricSummary { scope: scope.clone(), name: name.clone(), unit, summary })
-            })
-            .collect()
+        summaries_of(self.runs.iter().map(|run| run.metrics.as_slice()))
     }
 
     /// The values of one metric, run by run.

@@ -25,6 +25,7 @@ pub fn print_results(
     let axes = experiment.axis_names();
     print(&table::wrapped(&format!("{}: {}", plan.title, lab::report::runs_of(points))))?;
     print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
+    print_summed_up(plan.measure.table.is_empty(), output.is_some(), points);
     if lab::report::repeats_itself(points) {
         stderr_line!(
             "note: the runs of {} came out the same, whatever their seed: nothing here is drawn (`spread`, [draw], \
@@ -55,6 +56,16 @@ pub fn print_results(
         print(&format!("results are in {}", output.store().root().display()))?;
     }
     Ok(())
+}
+
+/// Says where each of many flows is shown, if the table of a single point sums them up.
+fn print_summed_up(all_metrics: bool, written: bool, points: &[PointResult]) {
+    let ([point], true) = (points, all_metrics) else { return };
+    let count = lab::report::summed_up(point);
+    if count > 0 {
+        let where_else = if written { "results.csv" } else { "--json, or results.csv of --out," };
+        stderr_line!("note: {where_else} shows each of the {count} that stand in one row here");
+    }
 }
 
 /// Prints what tc shows at the end of the first run of each point.
