@@ -37,7 +37,7 @@ pub(crate) fn headlines(points: &[PointResult]) -> Vec<String> {
     for run in points.iter().flat_map(|point| &point.runs) {
         let times = times_of(&run.metrics);
         for metric in times.into_iter().rev() {
-            let name = format!("{} {}", metric.scope, metric.name);
+            let name = metric.full_name();
             if !names.contains(&name) && names.len() < HEADLINES.len() + TIMES_OF * TIMES.len() {
                 names.push(name);
             }
@@ -96,8 +96,7 @@ pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Tabl
 /// What of `wanted` no run has measured, each with the name that is nearest to it.
 pub fn unmeasured(points: &[PointResult], wanted: &[String]) -> Vec<(String, Option<String>)> {
     let summaries = points.iter().flat_map(PointResult::summaries);
-    let names: BTreeSet<String> =
-        summaries.map(|one| format!("{} {}", one.scope, one.name)).collect();
+    let names: BTreeSet<String> = summaries.map(|one| one.full_name()).collect();
     let missing = wanted.iter().filter(|name| !names.contains(*name));
     missing
         .map(|name| {
@@ -147,10 +146,9 @@ fn one_run(summaries: Vec<MetricSummary>) -> Table {
 
 fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     let summaries: Vec<Vec<MetricSummary>> = points.iter().map(PointResult::summaries).collect();
-    let key = |one: &MetricSummary| format!("{} {}", one.scope, one.name);
     let columns: Vec<(String, &'static str)> = {
         let all = || summaries.iter().flatten();
-        let unit_of = |name: &str| all().find(|one| key(one) == name).map(|one| one.unit);
+        let unit_of = |name: &str| all().find(|one| one.full_name() == name).map(|one| one.unit);
         let names: Vec<String> =
             if wanted.is_empty() { headlines(points) } else { wanted.to_vec() };
         names.into_iter().filter_map(|name| unit_of(&name).map(|unit| (name, unit))).collect()
@@ -167,7 +165,7 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
             let mut row: Vec<String> =
                 point.labels.iter().map(|(_, label)| label.clone()).collect();
             row.extend(columns.iter().map(|(name, _)| {
-                summaries.iter().find(|one| key(one) == *name).map_or(String::new(), |one| {
+                summaries.iter().find(|one| one.full_name() == *name).map_or(String::new(), |one| {
                     with_interval(&one.summary) + &of_fewer(&one.summary, point.runs.len())
                 })
             }));

@@ -184,13 +184,10 @@ type Ratio = fn(f64, f64) -> f64;
 /// The values of `SCOPE METRIC`, or of a metric of the whole experiment, run by run.
 fn values(point: &PointResult, words: &str) -> Vec<f64> {
     let scoped = |run: &RunResult| {
-        let of_scope = |metric: &&Metric| {
-            let rest = words.strip_prefix(metric.scope.as_str());
-            rest.and_then(|rest| rest.strip_prefix(' ')) == Some(metric.name.as_str())
-        };
         let of_total = |metric: &&Metric| metric.scope == "total" && metric.name == words;
         let metrics = &run.metrics;
-        let found = metrics.iter().find(of_scope).or_else(|| metrics.iter().find(of_total));
+        let of_scope = metrics.iter().find(|metric| metric.is_called(words));
+        let found = of_scope.or_else(|| metrics.iter().find(of_total));
         found.map(|metric| metric.value)
     };
     point.runs.iter().filter_map(scoped).collect()

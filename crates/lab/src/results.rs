@@ -23,6 +23,23 @@ pub struct Metric {
     pub value: f64,
 }
 
+impl Metric {
+    /// What files and tables call it: `SCOPE METRIC`, as in `total goodput`.
+    pub fn full_name(&self) -> String {
+        full_name(&self.scope, &self.name)
+    }
+
+    /// Whether that is its name.
+    pub fn is_called(&self, full_name: &str) -> bool {
+        let name = full_name.strip_prefix(self.scope.as_str());
+        name.and_then(|name| name.strip_prefix(' ')) == Some(self.name.as_str())
+    }
+}
+
+fn full_name(scope: &str, name: &str) -> String {
+    format!("{scope} {name}")
+}
+
 /// One column of a time series: whole numbers, absent where nothing was known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -243,6 +260,13 @@ pub struct MetricSummary {
     pub summary: Summary,
 }
 
+impl MetricSummary {
+    /// As of [`Metric::full_name`].
+    pub fn full_name(&self) -> String {
+        full_name(&self.scope, &self.name)
+    }
+}
+
 impl Series {
     /// The samples from a flow's first to its last: before and behind them nothing arrives and nothing is on the
     /// way. All samples of what is no flow.
@@ -342,11 +366,8 @@ impl PointResult {
 
 impl RunResult {
     fn to_json(&self) -> Json {
-        let metrics: Map<String, Json> = self
-            .metrics
-            .iter()
-            .map(|metric| (format!("{} {}", metric.scope, metric.name), json!(metric.value)))
-            .collect();
+        let metrics: Map<String, Json> =
+            self.metrics.iter().map(|metric| (metric.full_name(), json!(metric.value))).collect();
         let mut run = json!({
             "name": self.name,
             "seed": self.seed,

@@ -164,7 +164,7 @@ fn describe<'py>(
     };
     let metrics = PyDict::new(py);
     for metric in &run.metrics {
-        metrics.set_item(format!("{} {}", metric.scope, metric.name), metric.value)?;
+        metrics.set_item(metric.full_name(), metric.value)?;
     }
     let tc = PyDict::new(py);
     for port in &run.tc {

@@ -168,7 +168,7 @@ impl DualPi2Words {
     }
 }
 
-/// A number; tc does not send zero.
+/// A decimal number; tc does not send zero.
 fn positive(word: Word<'_>, what: &str) -> Result<Option<u32>> {
     Ok(Some(decimal(word, what)?).filter(|&number: &u32| number > 0))
 }

@@ -53,11 +53,7 @@ fn value(point: &PointResult, metric: &str) -> Option<(Summary, &'static str)> {
     let mut unit = "";
     let mut values = Vec::new();
     for run in &point.runs {
-        let named = |it: &&crate::results::Metric| {
-            metric.strip_prefix(it.scope.as_str()).and_then(|rest| rest.strip_prefix(' '))
-                == Some(it.name.as_str())
-        };
-        if let Some(found) = run.metrics.iter().find(named) {
+        if let Some(found) = run.metrics.iter().find(|it| it.is_called(metric)) {
             unit = found.unit;
             values.push(found.value);
         }

@@ -16,10 +16,8 @@ pub fn csv(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
         table.push(axis, Values::Text(labels.collect()));
     }
     for name in names {
-        let of_points: Vec<Option<&MetricSummary>> = summaries
-            .iter()
-            .map(|all| all.iter().find(|one| format!("{} {}", one.scope, one.name) == name))
-            .collect();
+        let of_points: Vec<Option<&MetricSummary>> =
+            summaries.iter().map(|all| all.iter().find(|one| one.full_name() == name)).collect();
         let Some(unit) = of_points.iter().flatten().map(|one| one.unit).next() else { continue };
         let head = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
         let of = |value: fn(&MetricSummary) -> Option<f64>| {

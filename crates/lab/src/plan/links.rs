@@ -5,8 +5,8 @@ use sim::rules::Rule;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Kind, Node, Origin};
-use super::names::{Index, NamedNodes, check_name, check_unique, matches, numbered};
-use super::network::{COST, Direction, LinkPlan, PortPlan};
+use super::names::{Index, NamedNodes, check_name, check_unique, numbered};
+use super::network::{COST, Direction, LinkPlan, PortPlan, ports_called};
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::varying::LossSetting;
 use super::{ip, limit_checks, limits, tc, varying};
@@ -330,15 +330,12 @@ impl<'a> NamedPorts<'a> {
         faults: &Faults<'_>,
     ) -> Vec<(usize, usize)> {
         let node_of = |link: usize, end: usize| &*self.nodes.plans[links[link].ends[end]].name;
-        let (node, link) = name.split_once('.').unwrap_or((name, ""));
         let ends = |link: usize| [(link, 0), (link, 1)];
         let found: Vec<(usize, usize)> = if name.contains('*') {
-            let fitting = (0..links.len()).filter(|place| matches(link, &links[*place].name));
-            fitting
-                .flat_map(ends)
-                .filter(|&(link, end)| matches(node, node_of(link, end)))
-                .collect()
+            ports_called(name, links, self.nodes.plans)
         } else {
+            // There may be very many links, and as many names to find.
+            let (node, link) = name.split_once('.').unwrap_or((name, ""));
             let called = self.index.find(link, |link| &links[link].name).iter().copied();
             called.flat_map(ends).filter(|&(link, end)| node == node_of(link, end)).collect()
         };

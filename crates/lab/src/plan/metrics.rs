@@ -252,7 +252,7 @@ table = ["total goodput"]
         let result = crate::run::run_plan(&experiment.base, "m", &options).unwrap();
         assert!(result.metrics.len() > 60);
         for metric in &result.metrics {
-            let name = format!("{} {}", metric.scope, metric.name);
+            let name = metric.full_name();
             assert_eq!(check_metric(&name, &experiment.base), Ok(()), "{name}");
         }
         let utilisation = result.metrics.iter().filter(|metric| metric.name == "utilisation");

@@ -7,8 +7,7 @@ use datapath::units::Duration;
 
 use super::app::FlowPlan;
 use super::measure::Measure;
-use super::names::matches;
-use super::network::{LinkPlan, NodePlan};
+use super::network::{LinkPlan, NodePlan, ports_called};
 use super::plots::PlotPlan;
 use super::routes::ShortestPaths;
 use super::workload::WorkloadPlan;
@@ -82,12 +81,6 @@ impl Plan {
 
     /// The ports that a name, or a pattern with `*` in either part, stands for: link, and which of its ends.
     pub(crate) fn ports_called(&self, pattern: &str) -> Vec<(usize, usize)> {
-        let (node, link) = pattern.split_once('.').unwrap_or((pattern, ""));
-        let ports = (0..self.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
-        let fits = |&(place, end): &(usize, usize)| {
-            let of = &self.links[place];
-            matches(link, &of.name) && matches(node, &self.nodes[of.ends[end]].name)
-        };
-        ports.filter(fits).collect()
+        ports_called(pattern, &self.links, &self.nodes)
     }
 }

@@ -16,6 +16,8 @@ use sim::loss::GuestLoss;
 use sim::rules::Rule;
 use sim::schedule::Schedule;
 
+use super::names::matches;
+
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -104,6 +106,18 @@ pub struct SysctlSetting {
     pub name: String,
     /// The text.
     pub value: String,
+}
+
+/// The ports that `node.link` means, with a `*` in either part or none: link, and which of its ends.
+pub(super) fn ports_called(
+    name: &str,
+    links: &[LinkPlan],
+    nodes: &[NodePlan],
+) -> Vec<(usize, usize)> {
+    let (node, link) = name.split_once('.').unwrap_or((name, ""));
+    let named = (0..links.len()).filter(|place| matches(link, &links[*place].name));
+    let ends = named.flat_map(|place| [(place, 0), (place, 1)]);
+    ends.filter(|&(place, end)| matches(node, &nodes[links[place].ends[end]].name)).collect()
 }
 
 /// A link between two nodes.
