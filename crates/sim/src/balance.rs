@@ -6,7 +6,7 @@
 //! again, by half of the difference: the start of flows says little about how they go on.
 //! The events of the world do not depend on the division, so they do not depend on the clock.
 
-use crate::divide::Division;
+use crate::division::Division;
 use crate::link::{Link, NodeId};
 use crate::state::NodeState;
 use std::time;

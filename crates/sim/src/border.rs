@@ -10,24 +10,7 @@ use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::units::Instant;
 
-/// A packet that has arrived at the far end of a link, outside of the simulation.
-#[derive(Clone, Debug)]
-pub struct HandedOut {
-    /// When.
-    pub at: Instant,
-    /// By which link.
-    pub link: LinkId,
-    /// What.
-    pub packet: Packet,
-}
-
-/// A partition's side of the border.
-#[derive(Default)]
-pub(crate) struct Border {
-    /// By link: whether its arrivals are handed out.
-    links: Vec<bool>,
-    out: Vec<HandedOut>,
-}
+pub use crate::state::HandedOut;
 
 impl World {
     /// From now on, arrivals by this link are handed out. Only one thread works on the world then.
@@ -52,7 +35,9 @@ impl World {
     pub fn hand_in(&mut self, link: LinkId, packet: Packet) {
         let (node, port) = self.link(link).to;
         self.begin_outside();
-        self.whole().receive_from_outside(node, port, packet);
+        let part = self.whole();
+        let id = part.pool.insert(packet);
+        part.receive(node, port, id);
         self.end_outside();
     }
 
@@ -64,8 +49,10 @@ impl World {
     /// When the next event may be; `None` if there is none without a packet from outside.
     pub fn next_at(&self) -> Option<Instant> {
         let command = self.due_commands.peek().map(|next| next.0.0);
-        let parts = self.shards.iter().filter_map(|shard| shard.part.next_at());
-        parts.chain(command).min()
+        let parts = self.shards.iter().map(|shard| &shard.part);
+        let ready = parts.clone().filter(|part| !part.pending.is_empty());
+        let scheduled = parts.flat_map(|part| part.calendar.iter().map(|due| due.at));
+        scheduled.chain(ready.map(|part| part.pending_at)).chain(command).min()
     }
 }
 
@@ -80,16 +67,5 @@ impl Partition {
         let packet = self.pool.take(id);
         border.out.push(HandedOut { at: self.now, link, packet });
         true
-    }
-
-    fn receive_from_outside(&mut self, node: NodeId, port: Port, packet: Packet) {
-        let id = self.pool.insert(packet);
-        self.receive(node, port, id);
-    }
-
-    fn next_at(&self) -> Option<Instant> {
-        let pending = (!self.pending.is_empty()).then_some(self.pending_at);
-        let live = self.calendar.iter().map(|due| due.at);
-        live.chain(pending).min()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{LinkId, NodeId};
-use crate::pool::PacketId;
+use crate::pool::{NUMBER_BITS, PacketId};
 use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 
@@ -35,8 +35,7 @@ struct EventData {
 }
 
 const PORT_BITS: u32 = 16;
-/// Bits of the number of a packet, or of a notification.
-pub(crate) const NUMBER_BITS: u32 = u64::BITS - INDEX_BITS - PORT_BITS - 1;
+const _: () = assert!(INDEX_BITS + PORT_BITS + 1 + NUMBER_BITS == u64::BITS);
 /// The arriving packet has been damaged on the link.
 const DAMAGED: u64 = 1 << NUMBER_BITS;
 const NUMBER: u64 = DAMAGED - 1;
@@ -146,11 +145,8 @@ impl Entry {
     /// is that of the notification.
     #[inline]
     pub fn notification(after_ns: u32, node: NodeId, number: u32) -> Self {
-        let due = Due {
-            at: Instant::ZERO,
-            what: EventData::new(EventId::NOTIFICATION, (node, Port(0)), number),
-        };
-        due.entry(after_ns.into())
+        let what = EventData::new(EventId::NOTIFICATION, (node, Port(0)), number);
+        Due { at: Instant::ZERO, what }.entry(after_ns.into())
     }
 
     #[inline]

@@ -7,13 +7,15 @@
 //! event. The gain is that a node, and the code that it needs, are brought into the caches once an epoch, and
 //! that the next events are known far ahead.
 
-use crate::due::{Entry, NUMBER_BITS};
+use crate::due::Entry;
 use crate::event::EventId;
 use crate::groups::Groups;
 use crate::link::NodeId;
 use crate::log::Rank;
-use crate::partition::{Partition, Ready};
+use crate::partition::Partition;
+use crate::pool::NUMBER_BITS;
 use crate::sorter::Sorter;
+use crate::state::Ready;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
 

@@ -8,6 +8,14 @@
 //! comes first: links, nodes and applications are numbered in the order in which they were made.
 //! Packets on one link that arrive at the same instant keep the order in which they were sent.
 
+/// Index of a link (one direction) in its world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+/// Index of a node in its world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
 /// The kind of an event, in the order of simultaneous events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -31,16 +39,10 @@ pub(crate) enum Kind {
 }
 
 /// The kinds by number.
-const KINDS: [Kind; 8] = [
-    Kind::Command,
-    Kind::Sent,
-    Kind::Arrival,
-    Kind::Wake,
-    Kind::Start,
-    Kind::Stop,
-    Kind::Timer,
-    Kind::Late,
-];
+const KINDS: [Kind; 8] = {
+    use Kind::{Arrival, Command, Late, Sent, Start, Stop, Timer, Wake};
+    [Command, Sent, Arrival, Wake, Start, Stop, Timer, Late]
+};
 
 /// The order of simultaneous events: kind, then index. The index is the number of the link, node,
 /// application or command concerned.

@@ -228,8 +228,7 @@ impl Chooser {
                 let shorter = place.checked_sub(1).filter(|it| enough(*it, EVENTS_PARALLEL));
                 return (shorter.unwrap_or(place), true);
             }
-            let all = 0..self.delays.len();
-            if let Some(place) = { all }.find(|it| enough(*it, EVENTS_PARALLEL)) {
+            if let Some(place) = (0..self.delays.len()).find(|it| enough(*it, EVENTS_PARALLEL)) {
                 return (place, true);
             }
         }

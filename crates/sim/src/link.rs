@@ -15,15 +15,8 @@ use datapath::units::{Bytes, Duration, Instant, NANOS_PER_SEC, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use crate::event::{LinkId, NodeId};
 pub use crate::impairment::Chances;
-
-/// Index of a link (one direction) in its world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinkId(pub u32);
-
-/// Index of a node in its world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u32);
 
 /// The configuration of one direction of a wire.
 #[derive(Clone, Debug, PartialEq, Eq)]

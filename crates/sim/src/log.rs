@@ -1,7 +1,7 @@
 //! Records for observers: logged where they originate, shown at the end of an epoch in the
 //! order in which sequential processing of all events would have made them.
 
-use crate::divide::GlobalIds;
+use crate::division::GlobalIds;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
 use crate::record::{DropPlace, Fingerprint, Interest, Observer};

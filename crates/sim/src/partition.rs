@@ -1,28 +1,31 @@
 //! Nodes, the links that leave them and their applications, with the handlers of their events.
 //! [`crate::epoch`] decides when these are called.
 
-use crate::border::Border;
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
-use crate::divide::{GlobalIds, Recycled};
+use crate::division::GlobalIds;
 use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Stamp};
-use crate::machine::Machine;
 use crate::pool::{PacketId, Pool, release_frame};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::DropPlace;
-use crate::state::{AppState, NodeState};
-use crate::world::WorldStats;
+use crate::state::{AppState, Border, NodeState, Ready, WorldStats};
 use apps::{App, AppCx, NO_APP};
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::trace::Event;
 use datapath::units::{Duration, Instant};
+use machine::Machine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+mod machine;
+mod softirq;
+
+pub(crate) use softirq::Softirqs;
 
 /// How long after the arrivals of a moment applications run.
 const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
@@ -94,14 +97,8 @@ pub(crate) struct RemoteEnd {
 /// From here on the number of a node is an index in [`Partition::away`].
 pub(crate) const REMOTE: u32 = 1 << INDEX_BITS;
 
-/// A socket has become ready, and its application is to be notified.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
-    pub node: NodeId,
-    pub socket: SocketReady,
-    /// The place of the notification among the events of its time.
-    pub rank: Rank,
-}
+/// Memory of a partition that is no more: memory new to the process costs more than moving its contents.
+pub(crate) type Recycled = (Vec<NodeState>, Vec<Link>, Vec<AppState>, Pool);
 
 impl Partition {
     pub fn new() -> Self {
@@ -438,6 +435,27 @@ impl Partition {
         if !self.ready.is_empty() {
             self.pending_at = self.now + APPS_RUN_AFTER;
             self.pending.append(&mut self.ready);
+        }
+    }
+
+    /// Starts an application, unless it has started: its first timer is for that.
+    pub fn on_app_start(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && !state.running {
+            (state.timer, state.running) = (Instant::FAR_FUTURE, true);
+            self.call_app(index, |app, cx| app.start(cx));
+        }
+    }
+
+    pub fn on_app_timer(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && state.running {
+            state.timer = Instant::FAR_FUTURE;
+            self.program_ran = self.now;
+            if self.one_machine && !self.machine.slack_is_used {
+                self.interrupt();
+            }
+            self.call_app(index, |app, cx| app.timer(cx));
         }
     }
 

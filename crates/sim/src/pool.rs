@@ -4,14 +4,16 @@
 //! place; only its number goes from one entry of the calendar to the next. Places are reused, the
 //! latest first, while they are still in the caches.
 
-use crate::due::NUMBER_BITS;
-use crate::prefetch::NEARBY;
 use datapath::packet::{Packet, Places};
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PacketId(pub(crate) u32);
 
+/// Bits of that number: so many an entry of the calendar has for it.
+pub(crate) const NUMBER_BITS: u32 = 25;
+/// Up to this size (packets and hosts of a hundred flows) all stays in the caches: prefetching would only cost.
+pub(crate) const NEARBY: usize = 16384;
 /// A free place is prefetched this many reservations ahead.
 const AHEAD: usize = 4;
 

@@ -7,6 +7,7 @@
 use crate::due::Entry;
 use crate::link::NodeId;
 use crate::partition::Partition;
+use crate::pool::NEARBY;
 use datapath::host::PrefetchStep;
 use datapath::node::Port;
 use datapath::prefetch::{prefetch, prefetch_at};
@@ -18,8 +19,6 @@ const ROUTE: usize = 8;
 
 /// A host takes as much of the caches as this many packets.
 const PACKETS_PER_HOST: usize = 32;
-/// Up to this size (packets and hosts of a hundred flows) all stays in the caches: prefetching would only cost.
-pub(crate) const NEARBY: usize = 16384;
 
 impl Partition {
     /// Whether packets and hosts exceed the caches.

@@ -1,6 +1,6 @@
 //! Observers of a run, and its fingerprint.
 
-use crate::link::{LinkId, NodeId};
+use crate::event::{LinkId, NodeId};
 use datapath::packet::{Network, Packet, SackBlock, Transport};
 use datapath::reason::Reason;
 use datapath::trace::Event;

@@ -1,10 +1,11 @@
-//! The simulator's state of nodes and applications.
+//! The simulator's state of nodes, applications and its border, and its counters.
 
 use crate::link::{LinkId, NodeId};
-use crate::partition::Partition;
+use crate::log::Rank;
 use apps::{App, NO_APP, Streams};
 use datapath::host::{Host, SocketId};
 use datapath::node::SocketReady;
+use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -43,6 +44,72 @@ pub(crate) struct AppState {
     pub rng: Rng,
 }
 
+/// A socket has become ready, and its application is to be notified.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub node: NodeId,
+    pub socket: SocketReady,
+    /// The place of the notification among the events of its time.
+    pub rank: Rank,
+}
+
+/// A packet that has arrived at the far end of a link, outside of the simulation.
+#[derive(Clone, Debug)]
+pub struct HandedOut {
+    /// When.
+    pub at: Instant,
+    /// By which link.
+    pub link: LinkId,
+    /// What.
+    pub packet: Packet,
+}
+
+/// A partition's side of the border.
+#[derive(Default)]
+pub(crate) struct Border {
+    /// By link: whether its arrivals are handed out.
+    pub links: Vec<bool>,
+    pub out: Vec<HandedOut>,
+}
+
+/// Counters of a world since its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WorldStats {
+    /// Events processed.
+    pub events: u64,
+    /// Packets put on links: the packet-hops. Each segment of a super-packet counts.
+    pub hops: u64,
+    /// Those of packets of [`HOP_BYTES`] or more: the hops of benchmarks.
+    pub full_hops: u64,
+    /// Packets that nodes dropped.
+    pub node_drops: u64,
+    /// Packets that links lost.
+    pub link_drops: u64,
+}
+
+impl WorldStats {
+    /// A packet is put on a link.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, packet: &Packet) {
+        let segments = u64::from(packet.segments());
+        self.hops += segments;
+        if packet.len() >= HOP_BYTES {
+            self.full_hops += segments;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.hops += other.hops;
+        self.full_hops += other.full_hops;
+        self.node_drops += other.node_drops;
+        self.link_drops += other.link_drops;
+    }
+}
+
+/// From this length on, with its link header, a packet counts as MTU-sized.
+pub const HOP_BYTES: u32 = 1400;
+
 /// The link behind a port that has none yet.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 
@@ -74,28 +141,5 @@ impl NodeState {
     pub fn likely_app(&self) -> usize {
         let owner = self.owners.get(self.host.likely_socket());
         owner.map_or(usize::MAX, |owner| *owner as usize)
-    }
-}
-
-impl Partition {
-    /// Starts an application, unless it has started: its first timer is for that.
-    pub fn on_app_start(&mut self, index: u32) {
-        let state = &mut self.apps[index as usize];
-        if state.timer == self.now && !state.running {
-            (state.timer, state.running) = (Instant::FAR_FUTURE, true);
-            self.call_app(index, |app, cx| app.start(cx));
-        }
-    }
-
-    pub fn on_app_timer(&mut self, index: u32) {
-        let state = &mut self.apps[index as usize];
-        if state.timer == self.now && state.running {
-            state.timer = Instant::FAR_FUTURE;
-            self.program_ran = self.now;
-            if self.one_machine && !self.machine.slack_is_used {
-                self.interrupt();
-            }
-            self.call_app(index, |app, cx| app.timer(cx));
-        }
     }
 }

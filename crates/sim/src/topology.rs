@@ -14,8 +14,7 @@ use datapath::node::Port;
 use datapath::packet::{LinkHeader, MacAddr};
 use datapath::qdisc::Sched;
 use datapath::units::Instant;
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Index of a wire (both directions) in its topology. Its directions become links 2n and 2n + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

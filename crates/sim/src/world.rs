@@ -3,68 +3,31 @@
 //! Links have events (a transmission ends, a packet arrives), and so have nodes (a timer) and applications. Their
 //! handlers are in `crate::partition`, their order is in `crate::event`, and [`crate::epoch`] advances time.
 
-use crate::divide::{Division, Shard, join};
+use crate::divide::{Shard, join};
+use crate::division::Division;
 use crate::epoch::Epoch;
 use crate::event::{Kind, new_index};
 use crate::groups::{Chooser, Grouping};
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::log::{OUTSIDE, Rank, Records};
-use crate::partition::Partition;
+use crate::partition::{Partition, Softirqs};
 use crate::record::{Interest, Observer, Watcher};
-use crate::softirq::Softirqs;
 use crate::state::{AppState, DelayedReady, NO_LINK, NodeState};
 use crate::threads::ThreadPool;
 use apps::{App, AppReport, Streams};
 use datapath::host::Host;
 use datapath::node::Port;
-use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+pub use crate::state::{HOP_BYTES, WorldStats};
+
 /// Index of an application in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(pub u32);
-
-/// Counters of a world since its beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct WorldStats {
-    /// Events processed.
-    pub events: u64,
-    /// Packets put on links: the packet-hops. Each segment of a super-packet counts.
-    pub hops: u64,
-    /// Those of [`HOP_BYTES`] or more: the hops of benchmarks.
-    pub full_hops: u64,
-    /// Packets that nodes dropped.
-    pub node_drops: u64,
-    /// Packets that links lost.
-    pub link_drops: u64,
-}
-
-impl WorldStats {
-    /// A packet is put on a link.
-    #[inline]
-    pub(crate) fn note_sent(&mut self, packet: &Packet) {
-        let segments = u64::from(packet.segments());
-        self.hops += segments;
-        if packet.len() >= HOP_BYTES {
-            self.full_hops += segments;
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.hops += other.hops;
-        self.full_hops += other.full_hops;
-        self.node_drops += other.node_drops;
-        self.link_drops += other.link_drops;
-    }
-}
-
-/// From this wire length on a packet counts as MTU-sized.
-pub const HOP_BYTES: u32 = 1400;
 
 /// Nodes, links, applications, and scheduled events.
 pub struct World {
@@ -169,8 +132,7 @@ impl World {
     /// Applications on `node` are notified of ready sockets only after `delay`, as on a busy machine;
     /// elsewhere after a nanosecond.
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
-        let at = self.division.node(node);
-        let node = &mut self.shards[at.part].part.nodes[at.index as usize];
+        let node = &mut self.whole().nodes[node.0 as usize];
         let waits = node.late.as_ref().is_some_and(|late| !late.ready.is_empty());
         assert!(!waits, "set before the world runs");
         let late = || Box::new(DelayedReady { by: delay, ready: VecDeque::new() });

@@ -4,9 +4,10 @@
 //! softirqs receives part of it (`process_backlog`). Woken programs run before softirqs start again; pending softirqs
 //! run when the first of these programs releases a lock (`__local_bh_enable_ip`).
 
+use super::Partition;
 use crate::due::Entry;
 use crate::link::{LinkId, NodeId};
-use crate::partition::{Partition, Ready};
+use crate::state::Ready;
 use datapath::host::SocketId;
 use datapath::node::Port;
 use datapath::tcp::Connection;

@@ -1,10 +1,9 @@
 //! Nodes that are name spaces of one machine: its interrupts and ticks are those of all of them.
 
+use super::{Partition, Softirqs};
 use crate::due::Entry;
 use crate::event::Kind;
 use crate::link::NodeId;
-use crate::partition::Partition;
-use crate::softirq::Softirqs;
 use crate::state::NodeState;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
