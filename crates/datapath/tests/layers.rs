@@ -1,7 +1,7 @@
 //! The order of the modules, read from the source: `units → packet → trace → node → {tcp | qdisc | fib | neighbour} → host → socket`.
 //! A file names only what lies below its own layer, and of its own layer only its own module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,53 @@ fn every_module_names_only_what_lies_below_it() {
         crossings > 300,
         "only {crossings} names of lower layers were found: is this still read right?"
     );
+}
+
+/// The modules in these folders: each names only modules that do not lead back to it. `mod.rs`, which knows them all, is left
+/// out, and files in the folder of a module belong to it.
+#[test]
+fn modules_form_no_circle() {
+    for folder in ["tcp", "fib", "neighbour"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+        let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in files_below(&source).into_iter().filter(|file| *file != source.join("mod.rs")) {
+            let module = module_of(&source, &file).expect("no file of the crate itself");
+            let depth = file.strip_prefix(&source).expect("a file below").components().count();
+            let depth = depth - usize::from(file.ends_with("mod.rs"));
+            let text = fs::read_to_string(&file).expect("a source file");
+            let code: String = code_lines(&text).flat_map(|(_, line)| [line, "\n"]).collect();
+            let above = "super::".repeat(depth);
+            let named = names.entry(module).or_default();
+            named.extend(siblings_named(&code, &format!("crate::{folder}::")));
+            named.extend(siblings_named(&code, &above));
+        }
+        // Modules that name only what has been taken away already, until none is left.
+        while !names.is_empty() {
+            let is_free = |(module, named): &(&String, &BTreeSet<String>)| {
+                named.iter().all(|it| it == *module || !names.contains_key(it))
+            };
+            let free: Vec<String> =
+                names.iter().filter(is_free).map(|(it, _)| it.clone()).collect();
+            assert!(!free.is_empty(), "a circle in {folder}, or what names it: {names:#?}");
+            free.iter().for_each(|module| drop(names.remove(module)));
+        }
+    }
+}
+
+/// What stands behind `prefix` in the code: a name, or each of several in braces.
+fn siblings_named(code: &str, prefix: &str) -> Vec<String> {
+    let is_whole = |at: &usize| !code[..*at].ends_with("::");
+    let found = code.match_indices(prefix).map(|(at, _)| at).filter(is_whole);
+    let behind = found.map(|at| &code[at + prefix.len()..]);
+    let listed = behind.flat_map(|rest| match rest.strip_prefix('{') {
+        Some(list) => list.split(';').next().unwrap_or_default().split(',').collect(),
+        None => vec![rest],
+    });
+    let name = |rest: &str| {
+        let is_of_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        rest.trim_start().chars().take_while(is_of_name).collect()
+    };
+    listed.map(name).collect()
 }
 
 /// The first part of a file's path below `src`; nothing for the crate's own file.

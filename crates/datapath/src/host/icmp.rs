@@ -15,7 +15,7 @@ use crate::packet::{
 use crate::reason::{Enqueue, Reason};
 use crate::rng::Rng;
 use crate::tcp::config::PmtuDiscovery;
-use crate::tcp::txhash::reflects;
+use crate::tcp::config::reflects;
 use crate::tcp::{Ends, IcmpError};
 use crate::units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};

@@ -9,7 +9,7 @@ mod pi2;
 
 pub use pi2::{Gain, Pi2};
 
-use super::check::assert_holds;
+use super::assertions::assert_holds;
 use super::filter::Filter;
 use super::queue::PacketQueue;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};

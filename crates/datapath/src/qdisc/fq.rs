@@ -10,7 +10,7 @@ mod config;
 pub use self::config::{FqConfig, FqFlows, FqStats};
 
 use self::bands::{Bands, List};
-use super::check::{assert_holds, assert_lists};
+use super::assertions::{assert_holds, assert_lists};
 use super::hash::FlowKey;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::{Meta, Packet, Transport};

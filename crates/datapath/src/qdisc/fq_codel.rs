@@ -1,7 +1,7 @@
 //! fq_codel: flows by hash, served by deficit round robin, each under CoDel (RFC 8290; Linux
 //! `net/sched/sch_fq_codel.c`).
 
-use super::check::{assert_holds, assert_lists};
+use super::assertions::{assert_holds, assert_lists};
 use super::codel::{CodelParams, CodelStats, CodelTime, CodelVars, Control, Source};
 use super::hash::{FlowKey, scale};
 use super::queue::PacketQueue;

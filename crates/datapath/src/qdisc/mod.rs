@@ -4,6 +4,7 @@
 //! goes to the [`Cx`] with a reason. It never sends; the node asks it when the port has credit.
 
 mod any;
+mod assertions;
 pub mod cake;
 mod check;
 pub mod codel;

@@ -1,6 +1,6 @@
 //! A plain queue of packets that knows its length in packets and bytes (`struct qdisc_skb_head`).
 
-use super::check::{assert_holds, count};
+use super::assertions::{assert_holds, count};
 use super::{Backlog, Cx};
 use crate::packet::{Packet, Places};
 use crate::reason::Reason;

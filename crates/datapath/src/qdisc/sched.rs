@@ -236,16 +236,22 @@ impl Sched {
         }
     }
 
+    /// The packet that `peek` has taken out, if there is one.
+    #[inline]
+    fn held_backlog(&self) -> Backlog {
+        let held = self.held.as_deref().filter(|_| self.holds);
+        held.map_or(Backlog::default(), Backlog::of)
+    }
+
     /// Updates the counts of qdiscs below about the packet that `peek` has taken out.
     #[inline]
     fn adjust_held(&mut self) {
-        let held = self.held.as_deref().filter(|_| self.holds);
-        let backlog = || held.map_or(Backlog::default(), Backlog::of);
+        let held = self.held_backlog();
         match &mut self.qdisc {
-            AnyQdisc::Codel(codel) => codel.set_held(u32::from(self.holds)),
-            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(u32::from(self.holds)),
-            AnyQdisc::DualPi2(dualpi2) => dualpi2.set_held(backlog()),
-            AnyQdisc::Pie(pie) => pie.set_held(backlog()),
+            AnyQdisc::Codel(codel) => codel.set_held(held.packets),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held.packets),
+            AnyQdisc::DualPi2(dualpi2) => dualpi2.set_held(held),
+            AnyQdisc::Pie(pie) => pie.set_held(held),
             AnyQdisc::Fifo(_)
             | AnyQdisc::PfifoFast(_)
             | AnyQdisc::Tbf(_)
@@ -420,9 +426,7 @@ impl Qdisc for Sched {
     }
 
     fn backlog(&self) -> Backlog {
-        let held = self.held.as_deref().filter(|_| self.holds);
-        let held = held.map_or(Backlog::default(), Backlog::of);
-        self.qdisc.backlog() + held
+        self.qdisc.backlog() + self.held_backlog()
     }
 
     fn stats(&self) -> Stats {

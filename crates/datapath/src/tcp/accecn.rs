@@ -11,7 +11,7 @@
 //! number of CE marks modulo 8. The option counts bytes by codepoint.
 
 use super::Connection;
-use super::input::Segment;
+use super::segment::Segment;
 use crate::packet::option_kind as kind;
 use crate::packet::options::MAX_OPTION_SPACE;
 use crate::packet::{AccEcnOption, Ecn, TcpFlags, TcpOptions};

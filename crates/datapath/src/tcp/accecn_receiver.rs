@@ -13,7 +13,7 @@
 //! then, the option is left out (section 3.2.3.3).
 
 use super::accecn::{CE_PACKETS_INIT, ECT_BYTES_INIT, ace_flags, fail, option_sysctl, seen};
-use super::input::Segment;
+use super::segment::Segment;
 use super::{Connection, State};
 use crate::packet::option_kind as kind;
 use crate::packet::seq::Seq;

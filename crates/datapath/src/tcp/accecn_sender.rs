@@ -8,7 +8,7 @@
 use super::Connection;
 use super::accecn::{CE_PACKETS_INIT, ECT_BYTES_INIT, ace, fail, seen};
 use super::accecn_receiver::counter;
-use super::ack_in::AckFlags;
+use super::ack_event::AckFlags;
 use crate::packet::option_kind as kind;
 use crate::packet::{AccEcnOption, Ecn, Tcp};
 

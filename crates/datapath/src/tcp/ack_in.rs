@@ -3,27 +3,23 @@
 //! | file | what it holds |
 //! |---|---|
 //! | this one | the phases, their order, and why it is this one |
-//! | [`event`] | what the phases hand on |
+//! | [`ack_event`](super::ack_event) | what the phases hand on |
 //! | [`window`] | the peer's window, and probes of a closed one |
 //! | [`clean`], [`rtt`] | the queue loses what is acknowledged; RTT samples |
 
 mod clean;
-mod event;
 mod rtt;
 mod window;
 
-pub(super) use event::{AckEvent, AckFlags};
-
+use super::ack_event::{AckEvent, AckFlags, Sacked};
 use super::cc::{Ack, AckEventFlags, CongestionControl, Hystart};
-use super::input::Segment;
-use super::predict::Path;
 use super::rate::RateSample;
 use super::recovery::{Rexmit, Rto};
+use super::segment::{Path, Segment};
 use super::{Connection, Cx};
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use crate::units::Instant;
-use event::Sacked;
 
 /// What an ACK segment turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! When to acknowledge: delayed and quick ACKs, interactive mode, SACK compression
 //! (`__tcp_ack_snd_check`, RFC 5681 section 4.2).
 
-use super::input::Segment;
-use super::open::MSS_DEFAULT;
+use super::options::MSS_DEFAULT;
 use super::rcv_window::Truesize;
+use super::segment::Segment;
 use super::timer::{TIMEOUT_MIN, Timer};
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
@@ -100,7 +100,7 @@ impl Connection {
             }
         }
         self.ack.lrcvtime = now;
-        self.ack.peers_label = super::txhash::flow_label_of(seg);
+        self.ack.peers_label = seg.flow_label();
         self.ecn_check_ce(seg.ecn, cx);
         if seg.len >= GROW_MIN_LEN {
             self.grow_window(seg, Truesize::WithoutHead);

@@ -6,11 +6,12 @@ mod socket_options;
 mod sysctls;
 
 pub use socket_options::{Ipv6Options, Linger2, PmtuDiscovery, SocketOptions, lock};
+pub(crate) use sysctls::reflects;
 pub use sysctls::{Sysctl, SysctlError};
 
 use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
 use super::copy_on_write::CopyOnWrite;
-use super::txhash::reflects;
+use super::timer::INITIAL_JIFFIES;
 use crate::packet::tos_to_priority;
 use crate::profile::Profile;
 use core::cell::RefCell;
@@ -263,6 +264,3 @@ impl Default for TcpConfig {
         DEFAULT.clone()
     }
 }
-
-/// `INITIAL_JIFFIES` at HZ = 1000: five minutes before the 32-bit wrap.
-pub(super) const INITIAL_JIFFIES: u64 = 4_294_667_296;

@@ -7,7 +7,7 @@
 use super::Connection;
 use super::accecn::{ACE_FLAGS, AccEcn, ace, reflect, sysctl};
 use super::ecn_dctcp::DctcpReceiver;
-use super::input::Segment;
+use super::segment::Segment;
 use super::{Cx, State};
 use crate::packet::seq::Seq;
 use crate::packet::{Ecn, TcpFlags};

@@ -2,7 +2,7 @@
 //! by CWR that it has reduced.
 
 use super::Connection;
-use super::input::Segment;
+use super::segment::Segment;
 use crate::packet::{Ecn, TcpFlags};
 
 /// Quick ACKs granted when the sender must learn something soon.

@@ -1,6 +1,6 @@
 //! What ICMP errors mean to a connection (`tcp_v4_err`, `tcp_v6_err`), and why connections fail.
 
-use super::rare::{ConnectError, ErrorQueueEntry};
+use super::error_queue::{ConnectError, ErrorQueueEntry};
 use super::state::State;
 use super::{Connection, Cx, config::PmtuDiscovery};
 use crate::metrics::PathMtu;

@@ -4,74 +4,13 @@
 use super::ack_in::AckVerdict;
 use super::output::Push;
 use super::passive::RequestCheck;
-use super::predict::Path;
+use super::segment::{Path, Segment};
 use super::state::State;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
-use crate::packet::seq::Seq;
-use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
+use crate::packet::{Packet, TcpFlags};
 use crate::units::Instant;
 use core::num::NonZeroU32;
-
-/// A segment as TCP reads it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'a> {
-    pub packet: &'a Packet,
-    pub tcp: &'a Tcp,
-    /// First sequence number.
-    pub seq: Seq,
-    /// Just past the last one; SYN and FIN count.
-    pub end_seq: Seq,
-    /// Payload bytes.
-    pub len: u32,
-    /// Wire segments that GRO or TSO made into this one.
-    pub segments: u32,
-    /// Payload of each of those; 0 if it is one.
-    pub gso_size: u32,
-    /// What a record of a send queue is charged as without data (`Profile::skb_overhead`).
-    pub overhead: u32,
-    /// Where its bytes lie.
-    pub memory: Memory,
-    /// ECN codepoint of the packet.
-    pub ecn: Ecn,
-}
-
-impl<'a> Segment<'a> {
-    /// Reads `packet`; `None` if it is not TCP. `overhead`: see [`overhead`](Self::overhead).
-    pub fn of(packet: &'a Packet, overhead: u32) -> Option<Self> {
-        let tcp = packet.tcp()?;
-        let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
-            + u32::from(tcp.flags.contains(TcpFlags::FIN));
-        Some(Self {
-            packet,
-            tcp,
-            seq: tcp.seq,
-            end_seq: tcp.seq + packet.body.len + control,
-            len: packet.body.len,
-            segments: packet.segments(),
-            gso_size: packet.meta.gso_size.into(),
-            overhead,
-            memory: packet.memory,
-            ecn: packet.network.ecn(),
-        })
-    }
-
-    /// Memory that it is charged as.
-    #[inline]
-    pub fn truesize(&self) -> u32 {
-        let headers = self.packet.finished_header_len();
-        super::reassembly::truesize_of(self.memory, headers, self.len, self.overhead)
-    }
-
-    /// It carries FIN.
-    pub fn fin(&self) -> bool {
-        self.tcp.flags.contains(TcpFlags::FIN)
-    }
-
-    pub(super) fn has(&self, flags: TcpFlags) -> bool {
-        self.tcp.flags.intersects(flags)
-    }
-}
 
 impl Connection {
     /// A segment for this connection arrived.

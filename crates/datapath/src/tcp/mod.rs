@@ -6,7 +6,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`state`], [`options`] | states; option negotiation (sequence numbers: [`crate::packet::seq`]) |
-//! | `input`, `ack_in` | what an arriving segment means; what its ACK means |
+//! | `segment`, `input` | an arriving segment; what it means |
+//! | `ack_in`, `ack_event` | what its ACK means, phase by phase; what the phases hand on |
 //! | `challenge` | answers to what may be an attack |
 //! | `receive`, `reassembly`, `sack_blocks` | what a segment brings; the receive queues; what tells of holes |
 //! | `rcv_window`, `ack_out` | the window, autotuning; when to acknowledge |
@@ -18,16 +19,19 @@
 //! | `ecn`, `ecn_rfc3168`, `ecn_dctcp` | ECN: negotiation and sending; the two receivers |
 //! | `accecn`, `accecn_receiver`, `accecn_sender` | Accurate ECN: handshake; feedback given; feedback understood |
 //! | [`info`], [`mib`], `probe` | TCP_INFO; counters; snapshots of a connection's state |
-//! | [`fastopen`], [`syncookies`], `passive` | data on SYN; SYN-ACKs without state; half-open connections |
+//! | `endpoints`, `open`, `passive` | what a connection is opened with; the handshake; half-open connections |
+//! | [`fastopen`], [`syncookies`] | data on SYN; SYN-ACKs without state |
 //! | `urgent`, [`md5`], `icmp`, `mtu_probe` | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, `sockopt` | the hash of what is sent; options of a living connection |
-//! | [`shared`], `peer_metrics`, `rare` | what connections share, and leave to those that follow; what few of them need |
+//! | [`shared`], `peer_metrics` | what connections share, and leave to those that follow |
+//! | `rare`, `error_queue`, `zerocopy` | what few connections need; time stamps and errors for the application; `MSG_ZEROCOPY` |
 //! | `cx`, `send_state` | what a connection is lent for a call; its send side |
 //! | `check` | the books, recomputed from the queues |
 
 mod accecn;
 mod accecn_receiver;
 mod accecn_sender;
+mod ack_event;
 mod ack_in;
 mod ack_out;
 mod bytes;
@@ -41,6 +45,8 @@ mod cx;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
+mod endpoints;
+mod error_queue;
 pub mod fastopen;
 mod icmp;
 pub mod info;
@@ -68,6 +74,7 @@ mod recovery;
 mod rto_totals;
 pub mod rtt;
 mod sack_blocks;
+mod segment;
 mod send_state;
 pub mod shared;
 pub mod skb;
@@ -88,16 +95,15 @@ pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use bytes::Payload;
 pub use config::TcpConfig;
 pub use cx::{Cx, Egress, XmitResult};
+pub use endpoints::Endpoints;
+pub use error_queue::{ConnectError, ErrorQueueEntry, Stamp, StampKind, ZeroCopied};
 pub(crate) use icmp::MTU_MIN_V6;
 pub use icmp::{IcmpError, SocketError};
-pub use open::Endpoints;
 pub use passive::Gate;
-pub use rare::{ConnectError, ErrorQueueEntry, Stamp, StampKind};
 pub use receive::TcpRead;
 pub use time_wait::Inherited;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;
-pub use zerocopy::ZeroCopied;
 
 use crate::packet::seq::Seq;
 use crate::units::Instant;

@@ -6,11 +6,10 @@ mod agree;
 mod answer;
 mod stray;
 
-pub(super) use agree::MSS_DEFAULT;
-
 use super::ack_out::AckState;
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
 use super::ecn::EcnState;
+use super::endpoints::Endpoints;
 use super::info::Chrono;
 use super::nagle::Nonagle;
 use super::options::{Negotiated, TCP_HEADER_LEN};
@@ -26,31 +25,8 @@ use super::{Connection, Cx, SendState, TcpConfig, Totals};
 use crate::metrics::{Locks, RouteMetrics};
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
-use core::net::SocketAddr;
 use core::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
-
-/// The surroundings of a connection: its ends and its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoints {
-    /// Our address and port.
-    pub local: SocketAddr,
-    /// The peer's.
-    pub remote: SocketAddr,
-    /// MTU of the path, by which our MSS is advertised, too (`ipv4_default_advmss`), bytes.
-    pub mtu: u32,
-    /// Initial sequence number.
-    pub iss: Seq,
-    /// The route has the feature `ecn` (`RTAX_FEATURE_ECN`).
-    pub ecn: bool,
-    /// What else the route says.
-    pub route: RouteMetrics,
-    /// A SYN reopens what was in TIME-WAIT (`tcp_tw_isn`).
-    pub reopens: bool,
-    /// The latest timestamp of a connection in TIME-WAIT that this one takes over, and when it came (`ts_recent`,
-    /// `ts_recent_stamp`); zeroes if it takes over none.
-    pub ts_recent: (u32, u32),
-}
 
 impl Connection {
     /// A connection that does not do anything yet.

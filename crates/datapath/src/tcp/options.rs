@@ -1,11 +1,14 @@
 //! What the two ends agreed on in the handshake (`tcp_options_received`), and timestamps.
 
-use super::config::INITIAL_JIFFIES;
+use super::timer::INITIAL_JIFFIES;
 use super::{Connection, TcpConfig};
 use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions, Timestamps};
 use crate::units::Instant;
 use core::num::NonZeroU32;
+
+/// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
+pub(super) const MSS_DEFAULT: u32 = 536;
 
 /// Negotiated options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

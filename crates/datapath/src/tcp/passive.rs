@@ -1,7 +1,7 @@
 //! Half-open passive connections: what may end the handshake, and what may not
 //! (`tcp_check_req`, `inet_csk_reqsk_queue_…`).
 
-use super::input::Segment;
+use super::segment::Segment;
 use super::state::State;
 use super::{Connection, Cx, SocketError};
 use crate::packet::TcpFlags;

@@ -3,7 +3,7 @@
 
 use super::Connection;
 use super::accecn::{CE_PACKETS_INIT, ace_flags};
-use super::input::Segment;
+use super::segment::{Path, Segment};
 use super::state::State;
 use crate::packet::{PAGE_SIZE, TcpFlags};
 
@@ -14,15 +14,6 @@ pub(super) struct Expected {
     window: u16,
     /// All flags but PSH.
     flags: TcpFlags,
-}
-
-/// Which way a segment takes through the receiver (the two of `tcp_rcv_established`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Path {
-    /// It was predicted: it needs no second look.
-    Fast,
-    /// All that it says is looked at.
-    Slow,
 }
 
 impl Connection {

@@ -1,8 +1,8 @@
 //! A receive buffer without room: small records are copied together, then what lies beyond holes is
 //! thrown away (`tcp_prune_queue`, `tcp_collapse`, `tcp_prune_ofo_queue`).
 
-use super::input::Segment;
 use super::reassembly::Received;
+use super::segment::Segment;
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
 use std::collections::VecDeque;

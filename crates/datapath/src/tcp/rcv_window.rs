@@ -1,8 +1,8 @@
 //! The window to offer and the buffer behind it: autotuning on the receiving side
 //! (`__tcp_select_window`, `tcp_grow_window`, `tcp_rcv_space_adjust`).
 
-use super::input::Segment;
 use super::reassembly::pages_for;
+use super::segment::Segment;
 use super::{Connection, Cx};
 use crate::packet::Memory;
 use crate::profile::WindowFromSpace;

@@ -12,10 +12,9 @@ mod state;
 pub use read::TcpRead;
 pub(super) use state::ReceiveState;
 
-use super::input::Segment;
-use super::predict::Path;
 use super::rcv_window::Truesize;
 use super::reassembly::{Placement, Received};
+use super::segment::{Path, Segment};
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;

@@ -48,6 +48,27 @@ pub struct Metrics {
     pub updated: Instant,
 }
 
+impl Metrics {
+    /// Keeps what a SYN has taught about Fast Open (`tcp_fastopen_cache_set`).
+    pub(super) fn store(
+        &mut self,
+        mss: u16,
+        cookie: Option<Cookie>,
+        syn_lost: bool,
+        try_next: TryExperimental,
+    ) {
+        if mss > 0 {
+            self.mss = mss;
+        }
+        if cookie.is_some() {
+            self.cookie = cookie;
+        } else if try_next > self.try_experimental && self.cookie.is_none() {
+            self.try_experimental = try_next;
+        }
+        self.syn_losses = if syn_lost { self.syn_losses.saturating_add(1) } else { 0 };
+    }
+}
+
 /// `tcp_challenge_ack_limit`: so many in a second (RFC 5961 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ChallengeLimit {

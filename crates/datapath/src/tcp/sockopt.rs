@@ -5,7 +5,7 @@ use super::ack_out::MSS_MIN;
 use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
 use super::config::MIN_RCVBUF;
 use super::info::TcpInfo;
-use super::open::MSS_DEFAULT;
+use super::options::MSS_DEFAULT;
 use super::rtt::MinRtt;
 use super::state::State;
 use super::{Connection, Cx, Endpoints, RouteMetrics, TcpConfig};

@@ -1,6 +1,6 @@
 //! After the end: TIME-WAIT, and FIN-WAIT-2 of an orphaned connection (`tcp_timewait_state_process`).
 
-use super::input::Segment;
+use super::segment::Segment;
 use super::state::State;
 use super::timer::{HZ, Timer};
 use super::{Connection, Cx};

@@ -124,6 +124,9 @@ impl Timers {
     }
 }
 
+/// `INITIAL_JIFFIES` at HZ = 1000: five minutes before the 32-bit wrap.
+pub(super) const INITIAL_JIFFIES: u64 = 4_294_667_296;
+
 /// The clock of one host: jiffies from virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jiffies {

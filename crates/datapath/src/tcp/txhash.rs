@@ -3,8 +3,8 @@
 //! another (`sk_rethink_txhash`; `net.core.txrehash` in the kernel's documentation).
 
 use super::config::{Ipv6Options, Sysctl};
-use super::input::Segment;
-use super::open::Endpoints;
+use super::endpoints::Endpoints;
+use super::segment::Segment;
 use super::{Connection, Cx};
 use crate::packet::{FlowLabel, Network, Packet};
 use crate::profile::Profile;
@@ -36,11 +36,11 @@ impl Connection {
     pub(super) fn rehash_on_duplicate(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let profile = &self.config.profile;
         let again = profile.rehash_on_duplicates && seg.seq == self.rcv.latest_duplicate;
-        let moved = profile.rehash_on_new_label && flow_label_of(seg) != self.ack.peers_label;
+        let moved = profile.rehash_on_new_label && seg.flow_label() != self.ack.peers_label;
         if (again || moved) && self.rethink_txhash() {
             cx.mib.duplicate_data_rehash += 1;
         }
-        self.ack.peers_label = flow_label_of(seg);
+        self.ack.peers_label = seg.flow_label();
     }
 
     /// The label of our IPv6 packets.
@@ -71,16 +71,6 @@ impl Connection {
     }
 }
 
-/// Bits of `flowlabel_reflect`.
-pub(crate) mod reflects {
-    /// `FLOWLABEL_REFLECT_ESTABLISHED`.
-    pub const CONNECTIONS: u32 = 1;
-    /// `FLOWLABEL_REFLECT_TCP_RESET`.
-    pub const RESETS: u32 = 2;
-    /// `FLOWLABEL_REFLECT_ICMPV6_ECHO_REPLIES`.
-    pub const ECHO_REPLIES: u32 = 4;
-}
-
 impl Sysctl {
     /// The label of IPv6 packets that have been given none: their hash, its upper half last; none if the hash is 0
     /// (`ip6_make_flowlabel`). `asked` is what the socket says (`IPV6_AUTOFLOWLABEL`), if it says something.
@@ -101,14 +91,6 @@ impl Sysctl {
     /// What `IPV6_AUTOFLOWLABEL` reads as where no socket has set it (`ip6_default_np_autolabel`).
     pub(crate) fn labels_unasked(&self) -> bool {
         self.auto_flowlabels & 1 != 0
-    }
-}
-
-/// The label of a packet; none over IPv4.
-pub(super) fn flow_label_of(seg: &Segment<'_>) -> FlowLabel {
-    match seg.packet.network {
-        Network::Ipv6(ip) => ip.flow_label,
-        _ => FlowLabel::NONE,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Urgent data (RFC 9293 section 3.8.5, RFC 6093): one byte out of band, as Linux does it
 //! (`tcp_check_urg`, `tcp_urg`, `tcp_recv_urg`, `tcp_mark_urg`).
 
-use super::input::Segment;
+use super::segment::Segment;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::TcpFlags;

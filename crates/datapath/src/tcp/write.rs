@@ -2,7 +2,7 @@
 
 use super::bytes::Payload;
 use super::nagle::Nonagle;
-use super::open::MSS_DEFAULT;
+use super::options::MSS_DEFAULT;
 use super::output::Push;
 use super::skb::Skb;
 use super::state::State;

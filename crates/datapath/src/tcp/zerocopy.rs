@@ -1,7 +1,7 @@
 //! `MSG_ZEROCOPY`: which writes still lie in records, and what the application is told once none of
 //! their bytes does (`msg_zerocopy_callback`). No page is shared here; what is kept are the numbers.
 
-use super::rare::ErrorQueueEntry;
+use super::error_queue::{ErrorQueueEntry, ZeroCopied};
 use super::skb::Pages;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
@@ -15,17 +15,6 @@ const SHARED_BYTES: u64 = 1 << 19;
 const SHARED_WRITES: u32 = 65_534;
 /// Pieces of memory in one record (`MAX_SKB_FRAGS`).
 const MAX_FRAGS: u32 = 17;
-
-/// Writes whose memory is finished with (`SO_EE_ORIGIN_ZEROCOPY`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZeroCopied {
-    /// Number of the first (`ee_info`).
-    pub first: u32,
-    /// Number of the last (`ee_data`).
-    pub last: u32,
-    /// Some of it was sent, and so copied: who looks at packets on their way does (`SO_EE_CODE_ZEROCOPY_COPIED`).
-    pub copied: bool,
-}
 
 /// A connection's state for zero-copy writes.
 #[derive(Debug, Default)]

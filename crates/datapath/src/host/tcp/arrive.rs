@@ -8,7 +8,7 @@ use crate::packet::{
     Transport,
 };
 use crate::reason::Reason;
-use crate::tcp::txhash::reflects;
+use crate::tcp::config::reflects;
 use crate::tcp::{Connection, Ends};
 use crate::units::Instant;
 

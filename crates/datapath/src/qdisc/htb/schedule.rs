@@ -5,7 +5,7 @@ use super::ring::Ring;
 use super::wait::WaitQueue;
 use super::{Class, Htb, MAX_DEPTH, MAX_PRIO};
 use crate::packet::Packet;
-use crate::qdisc::check::assert_holds;
+use crate::qdisc::assertions::assert_holds;
 use crate::qdisc::{Backlog, Cx, Qdisc};
 use crate::units::{Instant, NANOS_PER_SEC};
 

@@ -1,12 +1,12 @@
 //! What is acknowledged leaves the send queue (`tcp_clean_rtx_queue`), and tells about RTT and
 //! order as it goes.
 
-use super::{AckEvent, AckFlags};
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
+use crate::tcp::ack_event::{AckEvent, AckFlags};
 use crate::tcp::cc::{AckSample, CongestionControl};
-use crate::tcp::input::Segment;
 use crate::tcp::recovery::SeenBy;
+use crate::tcp::segment::Segment;
 use crate::tcp::skb::{Skb, SkbId, tag};
 use crate::tcp::{Connection, Cx};
 use crate::units::Instant;

@@ -2,7 +2,7 @@
 
 use super::AckEvent;
 use super::clean::Cleaned;
-use crate::tcp::input::Segment;
+use crate::tcp::segment::Segment;
 use crate::tcp::timer::HZ;
 use crate::tcp::{Connection, Cx};
 use crate::units::Instant;

@@ -2,7 +2,7 @@
 
 use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpFlags};
-use crate::tcp::input::Segment;
+use crate::tcp::segment::Segment;
 use crate::tcp::timer::{Pending, Timer};
 use crate::tcp::{Connection, Cx};
 use crate::units::Instant;

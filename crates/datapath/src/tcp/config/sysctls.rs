@@ -31,7 +31,17 @@ macro_rules! sysctls {
             }
         }
 
-        impl Sysctl {
+        /// Bits of `flowlabel_reflect`.
+pub(crate) mod reflects {
+    /// `FLOWLABEL_REFLECT_ESTABLISHED`.
+    pub const CONNECTIONS: u32 = 1;
+    /// `FLOWLABEL_REFLECT_TCP_RESET`.
+    pub const RESETS: u32 = 2;
+    /// `FLOWLABEL_REFLECT_ICMPV6_ECHO_REPLIES`.
+    pub const ECHO_REPLIES: u32 = 4;
+}
+
+impl Sysctl {
             /// Every scalar sysctl's name, for error messages.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 

@@ -4,7 +4,7 @@ use super::{Cookie, TryExperimental, option_of, switch};
 use crate::packet::{Packet, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::skb::Skb;
-use crate::tcp::{Connection, Cx, shared};
+use crate::tcp::{Connection, Cx};
 use crate::trace::Cause;
 
 impl Connection {
@@ -204,25 +204,4 @@ enum CookieCheck {
     Ask(Cookie),
     /// Nothing.
     Forbidden,
-}
-
-impl shared::Metrics {
-    /// `tcp_fastopen_cache_set`.
-    fn store(
-        &mut self,
-        mss: u16,
-        cookie: Option<Cookie>,
-        syn_lost: bool,
-        try_next: TryExperimental,
-    ) {
-        if mss > 0 {
-            self.mss = mss;
-        }
-        if cookie.is_some() {
-            self.cookie = cookie;
-        } else if try_next > self.try_experimental && self.cookie.is_none() {
-            self.try_experimental = try_next;
-        }
-        self.syn_losses = if syn_lost { self.syn_losses.saturating_add(1) } else { 0 };
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Admission, Cookie, Request, option_of, switch};
 use crate::packet::Packet;
-use crate::tcp::input::Segment;
+use crate::tcp::segment::Segment;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
 use crate::trace::CaState;

@@ -1,12 +1,11 @@
 //! Opening actively (`tcp_v4_connect`, `tcp_rcv_synsent_state_process`).
 
-use super::Endpoints;
 use crate::node::SocketReady;
 use crate::packet::{Tcp, TcpFlags};
 use crate::tcp::bytes::Payload;
-use crate::tcp::input::Segment;
+use crate::tcp::endpoints::Endpoints;
 use crate::tcp::options::TIMESTAMPS_LEN;
-use crate::tcp::predict::Path;
+use crate::tcp::segment::{Path, Segment};
 use crate::tcp::state::State;
 use crate::tcp::timer::{Pending, TIMEOUT_MIN};
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};

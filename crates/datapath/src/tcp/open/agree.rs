@@ -2,7 +2,7 @@
 //! `tcp_select_initial_window`, `tcp_sync_mss`).
 
 use crate::packet::{Tcp, TcpFlags, TcpOptions, Timestamps};
-use crate::tcp::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
+use crate::tcp::options::{MAX_WSCALE, MSS_DEFAULT, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Cx};
 use core::num::NonZeroU32;
@@ -153,9 +153,6 @@ impl Connection {
 
 /// Lowest MSS that is advertised for a narrow path (`ip_rt_min_advmss`).
 const ADVMSS_MIN: u32 = 256;
-
-/// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
-pub(in crate::tcp) const MSS_DEFAULT: u32 = 536;
 
 /// IPv6's assumption (`IPV6_MIN_MTU` less headers).
 const MSS_DEFAULT_V6: u32 = 1_220;

@@ -1,15 +1,14 @@
 //! Answering a SYN: by a connection, by a Fast Open, by a cookie (`tcp_conn_request`,
 //! `cookie_v4_check`, `tcp_check_req`).
 
-use super::Endpoints;
 use crate::node::SocketReady;
 use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions};
 use crate::tcp::cc::AnyCongestionControl;
+use crate::tcp::endpoints::Endpoints;
 use crate::tcp::fastopen::{Admission, Request};
-use crate::tcp::input::Segment;
 use crate::tcp::nagle::Nonagle;
 use crate::tcp::options::TIMESTAMPS_LEN;
-use crate::tcp::predict::Path;
+use crate::tcp::segment::{Path, Segment};
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, TcpConfig};

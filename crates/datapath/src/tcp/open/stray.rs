@@ -2,7 +2,7 @@
 
 use crate::packet::seq::Seq;
 use crate::packet::{DEFAULT_TTL, Ecn, Network, Packet, Tcp, TcpFlags, TcpOptions};
-use crate::tcp::input::Segment;
+use crate::tcp::segment::Segment;
 use crate::tcp::{Connection, Cx};
 
 impl Connection {

@@ -1,7 +1,7 @@
 //! Entering CWR, Recovery and Loss: what is saved, marked and reduced.
 
 use crate::profile::{LossDetection, Reduction};
-use crate::tcp::ack_in::AckFlags;
+use crate::tcp::ack_event::AckFlags;
 use crate::tcp::cc::{CongestionControl, CwndEvent};
 use crate::tcp::skb::{SkbId, tag};
 use crate::tcp::{Connection, Cx};

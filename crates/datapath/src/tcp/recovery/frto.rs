@@ -1,6 +1,6 @@
 //! Loss state and F-RTO (RFC 5682): was the timeout spurious?
 
-use super::super::ack_in::AckFlags;
+use super::super::ack_event::AckFlags;
 use super::super::{Connection, Cx};
 use super::Rexmit;
 

@@ -34,7 +34,7 @@ pub(super) use sack_fast_path::SackFastPath;
 pub(super) use tlp::{Push, Rto};
 pub(super) use undo::SeenBy;
 
-use super::ack_in::{AckEvent, AckFlags};
+use super::ack_event::{AckEvent, AckFlags};
 use super::cc::{CongestionControl, CwndEvent, LostPacket};
 use super::skb::SkbId;
 use super::timer::HZ;

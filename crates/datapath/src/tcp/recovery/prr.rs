@@ -1,7 +1,7 @@
 //! How the window shrinks: proportional rate reduction (RFC 9937, formerly RFC 6937), or rate
 //! halving in kernels before 3.2.
 
-use super::super::ack_in::AckFlags;
+use super::super::ack_event::AckFlags;
 use super::super::cc::{CongestionControl, CwndEvent, INFINITE_SSTHRESH};
 use super::super::{Connection, Cx};
 use super::CaState;

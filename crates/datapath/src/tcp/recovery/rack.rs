@@ -1,6 +1,6 @@
 //! RACK (RFC 8985): a segment is lost when one sent sufficiently later was delivered.
 
-use super::super::ack_in::AckFlags;
+use super::super::ack_event::AckFlags;
 use super::super::skb::{SkbId, tag};
 use super::super::timer::{Pending, TIMEOUT_MIN};
 use super::super::{Connection, Cx};

@@ -5,7 +5,7 @@
 //! its loss stays unseen until an ACK brings another set of blocks.
 
 use super::super::Connection;
-use super::super::ack_in::AckEvent;
+use super::super::ack_event::AckEvent;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 

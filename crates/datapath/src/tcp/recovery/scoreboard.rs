@@ -1,6 +1,6 @@
 //! The scoreboard: reading SACK blocks into tags (`tcp_sacktag_write_queue`, RFC 2018, RFC 2883).
 
-use super::super::ack_in::AckEvent;
+use super::super::ack_event::AckEvent;
 use super::super::skb::{SkbId, tag};
 use super::super::{Connection, Cx};
 use super::CaState;

@@ -1,7 +1,7 @@
 //! Merges adjacent SACKed records (`tcp_shift_skb_data`): the queue stays short however long
 //! the reported block is, and the memory of merged records is available to the application again.
 
-use super::super::ack_in::AckEvent;
+use super::super::ack_event::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
 use super::tagged::{BlockKind, Tagged};

@@ -1,6 +1,6 @@
 //! Tail loss probes (RFC 8985 section 7).
 
-use super::super::ack_in::AckEvent;
+use super::super::ack_event::AckEvent;
 use super::super::nagle::Nonagle;
 use super::super::timer::{Pending, TIMEOUT_MIN};
 use super::super::{Connection, Cx};

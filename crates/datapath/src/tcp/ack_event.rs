@@ -1,13 +1,13 @@
-//! What one ACK is found to be, gathered by the phases of [`ack_in`](super) (the local variables of
+//! What one ACK is found to be, gathered by the phases of [`ack_in`](super::ack_in) (the local variables of
 //! `tcp_ack`).
 
+use super::cc::Ack;
+use super::rate::RateSample;
 use crate::packet::seq::Seq;
-use crate::tcp::cc::Ack;
-use crate::tcp::rate::RateSample;
 
 /// One ACK on its way through the phases: what was known before it, and what they found out.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct AckEvent {
+pub(super) struct AckEvent {
     /// What it acknowledges (`ack`).
     pub ack: Seq,
     /// `snd_una` before it.
@@ -35,7 +35,7 @@ pub(in crate::tcp) struct AckEvent {
 
 /// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in crate::tcp) struct Sacked {
+pub(super) struct Sacked {
     /// Send times of the first and last newly SACKed, never retransmitted segment, µs.
     pub sent_us: Option<(u64, u64)>,
     /// Segments newly known to be delivered, DSACKed ones included.
@@ -46,7 +46,7 @@ pub(in crate::tcp) struct Sacked {
 
 /// What an ACK did, as far as the machine wants to know (`FLAG_*` of `tcp_ack`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in crate::tcp) struct AckFlags {
+pub(super) struct AckFlags {
     /// It carried data.
     pub data: bool,
     /// It told nothing but how far everything has come (not `FLAG_SLOWPATH`).
