@@ -205,7 +205,9 @@ impl<'a> Bench<'a> {
 
     fn filter(&mut self, words: &str) {
         if let Ok(command) = parse_filter(words) {
-            command.apply(&mut self.root);
+            if command.apply(&mut self.root) {
+                self.law.filter(words);
+            }
             self.begin_epoch();
         }
     }
@@ -258,7 +260,7 @@ impl<'a> Bench<'a> {
             self.words.push_str(words);
         }
         self.read_licence();
-        self.pace = RateBound::of(&self.root, &self.words, self.now);
+        self.pace = RateBound::of(&self.root, &self.words);
         self.levels = LevelCounters::of(&self.root);
         self.check_levels()
     }
@@ -281,7 +283,7 @@ impl<'a> Bench<'a> {
         self.law.changed(&self.root, self.now, false);
         self.record_drops()?;
         self.read_licence();
-        self.pace = RateBound::of(&self.root, &self.words, self.now);
+        self.pace = RateBound::of(&self.root, &self.words);
         self.levels = LevelCounters::of(&self.root);
         self.check_levels()
     }

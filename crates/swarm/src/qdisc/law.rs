@@ -5,11 +5,15 @@ use datapath::qdisc::{AnyQdisc, Sched};
 use datapath::units::Instant;
 
 use super::average::Average;
+use super::bands::Bands;
 use super::call::Call;
+use super::classes::Classes;
+use super::early::Early;
 use super::rounds::Rounds;
 use super::slots::SlotUsage;
 use super::standing::OneQueue;
 use super::tins::Tins;
+use super::tokens::Buckets;
 use crate::case::BrokenLaw;
 
 /// The law of a root, with what it has to remember.
@@ -27,6 +31,14 @@ pub enum Law {
     Netem(SlotUsage),
     /// CAKE.
     Cake(Box<Tins>),
+    /// htb.
+    Htb(Box<Classes>),
+    /// prio.
+    Prio(Bands),
+    /// tbf.
+    Tbf(Buckets),
+    /// pie.
+    Pie(Early),
 }
 
 impl Law {
@@ -38,6 +50,10 @@ impl Law {
             AnyQdisc::Red(red) => Self::Red(Box::new(Average::new(red, now))),
             AnyQdisc::Netem(netem) => SlotUsage::of(netem).map_or(Self::None, Self::Netem),
             AnyQdisc::Cake(cake) => Self::Cake(Box::new(Tins::new(cake, root.handle))),
+            AnyQdisc::Prio(prio) => Self::Prio(Bands::new(prio, root.handle)),
+            AnyQdisc::Tbf(tbf) => Self::Tbf(Buckets::new(tbf.config(), now)),
+            AnyQdisc::Pie(pie) => Self::Pie(Early::new(pie, now)),
+            AnyQdisc::Htb(htb) => Self::Htb(Box::new(Classes::new(htb, root.handle, now))),
             _ => Self::None,
         }
     }
@@ -48,8 +64,22 @@ impl Law {
         match (&mut *self, root.qdisc()) {
             (Self::Red(_), _) if !itself => {}
             (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.changed(cake),
+            (Self::Htb(classes), AnyQdisc::Htb(htb)) => classes.changed(htb, now),
+            (Self::Prio(bands), AnyQdisc::Prio(prio)) => bands.changed(prio),
+            (Self::Tbf(buckets), AnyQdisc::Tbf(tbf)) if itself => {
+                *buckets = Buckets::new(tbf.config(), now);
+            }
             (Self::Codel(_) | Self::FqCodel(_), _) => *self = Self::None,
             (_, AnyQdisc::Netem(_) | AnyQdisc::Red(_)) => *self = Self::of_new(root, now),
+            _ => {}
+        }
+    }
+
+    /// A filter was added, to the root or below.
+    pub fn filter(&mut self, words: &str) {
+        match self {
+            Self::Htb(classes) => classes.filter(words),
+            Self::Prio(bands) => bands.filter(words),
             _ => {}
         }
     }
@@ -63,6 +93,9 @@ impl Law {
             }
             (Self::Red(average), AnyQdisc::Red(red)) => average.entered(call, red, came),
             (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.entered(call, cake, came),
+            (Self::Htb(classes), AnyQdisc::Htb(htb)) => classes.entered(call, htb, came),
+            (Self::Prio(bands), AnyQdisc::Prio(prio)) => bands.entered(prio, came),
+            (Self::Pie(early), AnyQdisc::Pie(pie)) => early.entered(call, pie, came),
             _ => Ok(()),
         }
     }
@@ -82,6 +115,9 @@ impl Law {
             }
             (Self::Netem(slots), _) => slots.on_dequeue(call, packet),
             (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.on_dequeue(cake, packet),
+            (Self::Htb(classes), AnyQdisc::Htb(htb)) => classes.on_dequeue(call, htb, packet),
+            (Self::Prio(bands), AnyQdisc::Prio(prio)) => bands.on_dequeue(call, prio, packet),
+            (Self::Tbf(buckets), AnyQdisc::Tbf(tbf)) => buckets.on_dequeue(call, tbf, packet),
             _ => Ok(()),
         }
     }

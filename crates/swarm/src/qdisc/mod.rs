@@ -1,8 +1,12 @@
 //! Trees of queueing disciplines under load, changed while packets wait.
 
 mod average;
+mod bands;
 mod bench;
 mod call;
+mod classes;
+mod early;
+mod filters;
 mod law;
 mod laws;
 mod ledger;
@@ -10,9 +14,11 @@ mod levels;
 mod pace;
 mod police;
 mod rounds;
+mod shares;
 mod slots;
 mod standing;
 mod tins;
+mod tokens;
 mod traffic;
 pub mod words;
 

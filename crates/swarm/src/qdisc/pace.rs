@@ -1,4 +1,4 @@
-//! Shapers as plain arithmetic: when a token bucket and CAKE's clock may let which packet pass.
+//! CAKE's shaper as plain arithmetic: when its clock may let which packet pass.
 //!
 //! Everything is counted in bytes times 10⁹, so that a rate in bytes per second adds up per ns without
 //! rounding. The kernel truncates each packet's time to whole ns, and its multiplier to 32 bits; what that
@@ -13,17 +13,6 @@ use datapath::units::Instant;
 pub enum RateBound {
     /// Nothing that is known here.
     Unknown,
-    /// A token bucket, full at first (`tbf_change` fills it).
-    Bucket {
-        /// Bytes per second.
-        rate: u64,
-        /// Bytes, times 10⁹.
-        depth: u128,
-        /// What is in it at `at`.
-        level: u128,
-        /// When it was looked at last.
-        at: Instant,
-    },
     /// A clock that each packet puts forward by its own time (`cake_advance_shaper`).
     Clock {
         /// Bytes per second.
@@ -40,15 +29,9 @@ const NANOS: u128 = 1_000_000_000;
 
 impl RateBound {
     /// What `root` promises from now on, given all words that it was configured with.
-    pub fn of(root: &Sched, words: &str, now: Instant) -> Self {
+    pub fn of(root: &Sched, words: &str) -> Self {
         let says = |word| words.split(' ').any(|other| other == word);
         match root.qdisc() {
-            AnyQdisc::Tbf(tbf) if !["overhead", "mpu", "linklayer"].into_iter().any(says) => {
-                let config = tbf.config();
-                let depth = u128::from(config.burst) * NANOS;
-                let rate = config.rate.rate().bytes_per_sec();
-                Self::Bucket { rate, depth, level: depth, at: now }
-            }
             AnyQdisc::Cake(cake) if !CHANGES_SIZES.into_iter().any(says) => {
                 let rate = cake.config().bandwidth.bytes_per_sec();
                 if rate == 0 {
@@ -76,17 +59,6 @@ impl RateBound {
         let cost = |rate| (u128::from(bytes) * NANOS).saturating_sub(rounding(rate));
         match self {
             Self::Unknown => Ok(()),
-            Self::Bucket { rate, depth, level, at } => {
-                let elapsed = u128::from(now.saturating_since(*at).as_nanos());
-                let there = (*level + elapsed * u128::from(*rate)).min(*depth);
-                *at = now;
-                let left = there.checked_sub(cost(*rate));
-                *level = left.unwrap_or(0);
-                left.map(drop).ok_or_else(|| {
-                    let missing = (cost(*rate) - there).div_ceil(u128::from(*rate));
-                    format!("{bytes} bytes left {missing} ns before the bucket had them")
-                })
-            }
             Self::Clock { rate, next } => {
                 let time = u128::from(now.as_nanos()) * u128::from(*rate);
                 let early = next.saturating_sub(time).div_ceil(u128::from(*rate));

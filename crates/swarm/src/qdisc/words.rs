@@ -515,14 +515,27 @@ fn any_filter(draw: &mut Draw) -> String {
     let parent = draw.range(1..=4);
     let matches = match draw.range(0..=3) {
         0 => "matchall".to_owned(),
-        1 => format!("handle {} fw", draw.range(1..=2)),
-        2 => format!("u32 match ip dsfield {:#x} 0xfc", draw.one_of(&[0, 0xb8, 0x20])),
-        _ => format!("u32 match ip sport {} 0xffff", draw.range(1..=20)),
+        1 => format!("handle {}{} fw", draw.range(1..=2), draw.one_of(&["", "/0x3", "/0"])),
+        _ => {
+            let count = *draw.weighted(&[(3, 1), (1, 2)]);
+            let all: Vec<String> = (0..count).map(|_| selector(draw)).collect();
+            format!("u32 {}", all.join(" "))
+        }
     };
-    let class = format!("{parent}:{}", draw.range(1..=4));
-    let of_class = if draw.percent(10) { "1" } else { "" };
+    let class = format!("{parent}:{}", draw.range(0..=4));
+    let of_class = if draw.percent(15) { "1" } else { "" };
     format!(
         "filter add dev d parent {parent}:{of_class} prio {} {matches} flowid {class}",
         draw.range(1..=3)
     )
+}
+
+/// What u32 looks at.
+fn selector(draw: &mut Draw) -> String {
+    match draw.range(0..=3) {
+        0 => format!("match ip dsfield {:#x} 0xfc", draw.one_of(&[0, 0xb8, 0x20])),
+        1 => format!("match ip sport {} 0xffff", draw.range(1..=20)),
+        2 => format!("match ip dport {} 0xffff", draw.one_of(&[53, 80])),
+        _ => format!("match ip protocol {} 0xff", draw.one_of(&[1, 6, 17, 41])),
+    }
 }
