@@ -8,7 +8,7 @@ use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
-use super::stream::{Phase, falls_short, take_error, wait};
+use super::stream::{Phase, Stream, falls_short, take_error, wait};
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
@@ -53,28 +53,11 @@ impl Sockets {
                 moved => Ok(Return::value(moved as i64)),
             });
         }
-        let wanted = message.iov.len().min(MAX_RW_COUNT);
-        let valid = message.iov.valid_len().filter(|valid| *valid < wanted);
-        let fast_open = flags & number::MSG_FASTOPEN != 0;
+        let (wanted, valid) = extent(&message.iov);
         let deferred = matches!(self.stream(fd)?.phase, Phase::Deferred(_));
         let first = !core::mem::replace(&mut progress.moving, true);
-        if first && (fast_open || deferred) {
-            if valid == Some(0) && wanted > 0 {
-                // The SYN goes before the memory is looked at only if it needs none of it.
-                return Poll::Ready(Err(Errno::EFAULT));
-            }
-            let payload = message.iov.payload(0, wanted);
-            progress.opening =
-                self.fast_open_write(now, host, fd, message.address, payload, progress)?;
-            let stream = self.stream(fd)?;
-            if stream.options.zerocopy
-                && flags & number::MSG_ZEROCOPY != 0
-                && progress.bytes > 0
-                && let Phase::Connection(id) = stream.phase
-            {
-                let bytes = progress.bytes as u32;
-                let _ = host.with_tcp(now, id, |tcp, _| tcp.zerocopy_in_syn(bytes));
-            }
+        if first && (flags & number::MSG_FASTOPEN != 0 || deferred) {
+            self.open_by_write(now, host, fd, message, flags, progress)?;
         }
         if let Some(error) = self.stream_mut(fd)?.leftover.take() {
             return Poll::Ready(Err(error));
@@ -138,6 +121,36 @@ impl Sockets {
             }
             other => other,
         }
+    }
+
+    /// The first write of a call that opens the connection (`tcp_sendmsg_fastopen`).
+    fn open_by_write(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        message: &Message,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Result<(), Errno> {
+        let (wanted, valid) = extent(&message.iov);
+        if valid == Some(0) && wanted > 0 {
+            // The SYN goes before the memory is looked at only if it needs none of it.
+            return Err(Errno::EFAULT);
+        }
+        let payload = message.iov.payload(0, wanted);
+        progress.opening =
+            self.fast_open_write(now, host, fd, message.address, payload, progress)?;
+        let stream = self.stream(fd)?;
+        if stream.options.zerocopy
+            && flags & number::MSG_ZEROCOPY != 0
+            && progress.bytes > 0
+            && let Phase::Connection(id) = stream.phase
+        {
+            let bytes = progress.bytes as u32;
+            let _ = host.with_tcp(now, id, |tcp, _| tcp.zerocopy_in_syn(bytes));
+        }
+        Ok(())
     }
 
     /// Waits until the connection is established; `None`: it is, or has failed
@@ -219,20 +232,12 @@ impl Sockets {
             stream.nonblocking || flags & number::MSG_DONTWAIT != 0,
             stream.options.receive_timeout,
         );
-        let id = match stream.phase {
-            Phase::Connection(id) => id,
-            Phase::Fresh | Phase::Deferred(_)
-                if stream.config.socket.shut_read && flags & number::MSG_OOB == 0 =>
-            {
-                return Poll::Ready(Ok(Return::value(0)));
-            }
-            // The SYN waits for data; so does a reader.
-            Phase::Deferred(_) => return wait(now, dont_wait, timeout, Errno::EAGAIN, progress),
-            // Nobody has sent anything urgent.
-            Phase::Fresh if flags & number::MSG_OOB != 0 => {
-                return Poll::Ready(Err(Errno::EINVAL));
-            }
-            Phase::Fresh | Phase::Listener(_) => return Poll::Ready(Err(Errno::ENOTCONN)),
+        let Phase::Connection(id) = stream.phase else {
+            return match of_no_connection(stream, flags) {
+                // The SYN waits for data; so does a reader.
+                None => wait(now, dont_wait, timeout, Errno::EAGAIN, progress),
+                Some(result) => Poll::Ready(result),
+            };
         };
         if flags & number::MSG_OOB != 0 {
             return Poll::Ready(receive_urgent(now, host, id, iov, flags));
@@ -416,6 +421,26 @@ fn fetch(tcp: &mut Connection, max: u64, fetched: &mut Vec<u8>, cx: &mut Cx<'_>)
     let taken = if let TcpRead::Data(bytes) = read { bytes as usize } else { 0 };
     fetched.truncate(from + taken);
     read
+}
+
+/// How many bytes a write is about, and how many of them lie in memory if not all do.
+fn extent(iov: &Iov) -> (u64, Option<u64>) {
+    let wanted = iov.len().min(MAX_RW_COUNT);
+    (wanted, iov.valid_len().filter(|valid| *valid < wanted))
+}
+
+/// What a read gives where there is no connection; `None`: it waits for one.
+fn of_no_connection(stream: &Stream, flags: i32) -> Option<SyscallResult> {
+    let is_urgent = flags & number::MSG_OOB != 0;
+    Some(match stream.phase {
+        Phase::Fresh | Phase::Deferred(_) if stream.config.socket.shut_read && !is_urgent => {
+            Ok(Return::value(0))
+        }
+        Phase::Deferred(_) => return None,
+        // Nobody has sent anything urgent.
+        Phase::Fresh if is_urgent => Err(Errno::EINVAL),
+        Phase::Fresh | Phase::Connection(_) | Phase::Listener(_) => Err(Errno::ENOTCONN),
+    })
 }
 
 /// What control messages ask of a write.

@@ -110,23 +110,9 @@ fn read_flow(
         .iter()
         .flat_map(|(name, at)| nodes.matching(name, at, faults))
         .collect();
-    let start = table.time("start").unwrap_or(Duration::ZERO);
-    let stop = table.time("stop");
-    if start >= duration {
-        let at = table.origin_of("start");
-        faults.add(at, "the flow would start after the end of the experiment", None);
-    }
-    if stop.is_some_and(|stop| stop <= start) {
-        faults.add(table.origin_of("stop"), "the flow would stop before it starts", None);
-    }
+    let (start, stop) = read_times(&mut table, duration);
     let count = table.integer("count", 0..=100_000).unwrap_or(1);
-    if let Some((_, at)) = table.text_at("group")
-        && let Some(group) = table.text("group")
-        && (group.is_empty() || group == "total")
-    {
-        faults.add(at, format!("\"{group}\" cannot be the name of a group"), None);
-    }
-    let group = table.text("group").map(String::from);
+    let group = read_group(&mut table);
     let base = FlowPlan {
         name: key.name.clone(),
         group: group.or_else(|| (count > 1 || from_many || to_many).then(|| key.name.clone())),
@@ -151,14 +137,7 @@ fn read_flow(
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
-    let one_server = match one.as_slice() {
-        [FlowPlan { app: App::Ping { .. }, .. }] => Some("a ping is answered without a program"),
-        [FlowPlan { app: App::Query { .. }, .. }] => Some("a query asks all hosts of \"to\""),
-        _ => None,
-    };
-    if let Some(why) = one_server.filter(|_| table.node("also").is_some()) {
-        faults.add(table.origin_of("also"), format!("\"also\" has no effect: {why}"), None);
-    }
+    check_also(&one, &table);
     table.finish();
     // A query goes to all servers at once.
     let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));
@@ -184,14 +163,46 @@ fn read_flow(
     if !room.reserve(all, further, &key.at, faults) {
         return Vec::new();
     }
-    let pairs: Vec<(usize, usize)> = match pairing {
-        Pairing::Product => {
-            from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect()
-        }
-        Pairing::OneToOne => from.iter().copied().zip(to.iter().copied()).collect(),
-    };
     let several = from_many || (to_many && !asks_all);
-    repeated(&one, &pairs, count, several)
+    repeated(&one, &pairing.pairs(&from, to), count, several)
+}
+
+/// When a flow starts, and when it stops if that is said.
+fn read_times(table: &mut Reader<'_, '_>, duration: Duration) -> (Duration, Option<Duration>) {
+    let start = table.time("start").unwrap_or(Duration::ZERO);
+    let stop = table.time("stop");
+    if start >= duration {
+        let at = table.origin_of("start");
+        table.faults.add(at, "the flow would start after the end of the experiment", None);
+    }
+    if stop.is_some_and(|stop| stop <= start) {
+        let at = table.origin_of("stop");
+        table.faults.add(at, "the flow would stop before it starts", None);
+    }
+    (start, stop)
+}
+
+/// The name of the group that a flow is counted in.
+fn read_group(table: &mut Reader<'_, '_>) -> Option<String> {
+    let (_, at) = table.text_at("group")?;
+    let group = table.text("group")?;
+    if group.is_empty() || group == "total" {
+        table.faults.add(at, format!("\"{group}\" cannot be the name of a group"), None);
+    }
+    Some(group.to_owned())
+}
+
+/// More hosts with the same address are of use only to flows that a program on one of them answers.
+fn check_also(flows: &[FlowPlan], table: &Reader<'_, '_>) {
+    let why = match flows {
+        [FlowPlan { app: App::Ping { .. }, .. }] => "a ping is answered without a program",
+        [FlowPlan { app: App::Query { .. }, .. }] => "a query asks all hosts of \"to\"",
+        _ => return,
+    };
+    if table.node("also").is_some() {
+        let message = format!("\"also\" has no effect: {why}");
+        table.faults.add(table.origin_of("also"), message, None);
+    }
 }
 
 /// Which of the hosts of `from` and `to` a flow joins.
@@ -201,6 +212,17 @@ enum Pairing {
     Product,
     /// The first with the first, the second with the second, ….
     OneToOne,
+}
+
+impl Pairing {
+    fn pairs(self, from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
+        match self {
+            Self::Product => {
+                from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect()
+            }
+            Self::OneToOne => from.iter().copied().zip(to.iter().copied()).collect(),
+        }
+    }
 }
 
 const PAIRINGS: [(&str, Pairing); 2] =

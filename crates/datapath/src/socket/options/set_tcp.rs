@@ -14,11 +14,10 @@ use crate::tcp::timer::{HZ, TIMEOUT_MIN};
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 
 impl Setter<'_> {
+    /// Any of them. What is about the handshake or about timers has a function of its own.
     pub(super) fn tcp(&mut self, name: i32, value: i64) -> Result<(), Errno> {
         let on = value != 0;
-        let within = |low: i64, high: i64| {
-            if (low..=high).contains(&value) { Ok(()) } else { Err(Errno::EINVAL) }
-        };
+        let within = |low, high| within(value, low, high);
         match name {
             TCP_NODELAY => {
                 self.configure(|config| config.nodelay = on);
@@ -35,36 +34,6 @@ impl Setter<'_> {
                 let own = NonZeroU16::new(value as u16);
                 self.configure(|config| config.max_segment = own);
             }
-            TCP_KEEPIDLE => {
-                within(1, LARGE)?;
-                let own = NonZeroU32::new(value as u32);
-                self.configure(|config| config.socket.keepalive_time_s = own);
-                let now = self.now;
-                self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
-            }
-            TCP_KEEPINTVL => {
-                within(1, LARGE)?;
-                let own = NonZeroU32::new(value as u32);
-                self.configure(|config| config.socket.keepalive_intvl_s = own);
-            }
-            TCP_KEEPCNT => {
-                within(1, COUNT_MAX)?;
-                let own = NonZeroU8::new(value as u8);
-                self.configure(|config| config.socket.keepalive_probes = own);
-            }
-            TCP_SYNCNT => {
-                within(1, COUNT_MAX)?;
-                let own = NonZeroU8::new(value as u8);
-                self.configure(|config| config.socket.syn_retries = own);
-            }
-            TCP_LINGER2 => {
-                let own = Linger2::from_option(value.clamp(-1, 120) as i32);
-                self.configure(|config| config.socket.linger2 = own);
-            }
-            TCP_DEFER_ACCEPT => {
-                let retries = retransmissions_of(value);
-                self.configure(|config| config.socket.defer_accept = retries);
-            }
             TCP_WINDOW_CLAMP => self.window_clamp(value)?,
             TCP_QUICKACK => {
                 if self.stream.connection().is_none() {
@@ -72,15 +41,46 @@ impl Setter<'_> {
                 }
                 self.with_tcp(|tcp, cx| tcp.set_quickack(value, cx));
             }
-            TCP_USER_TIMEOUT => {
-                within(0, i64::from(i32::MAX))?;
-                let own = NonZeroU32::new(value as u32);
-                self.configure(|config| config.user_timeout_ms = own);
-            }
             TCP_NOTSENT_LOWAT => {
                 let own = NonZeroU32::new(value as u32);
                 self.configure(|config| config.socket.notsent_lowat = own);
                 self.with_tcp(Connection::lowat_changed);
+            }
+            TCP_INQ => {
+                within(0, 1)?;
+                self.stream.options.inq = on;
+            }
+            TCP_TX_DELAY => {
+                within(0, TX_DELAY_MAX)?;
+                self.with_tcp(|tcp, _| tcp.set_tx_delay(value as u32));
+                self.configure(|config| config.socket.tx_delay_us = value as u32);
+            }
+            TCP_THIN_LINEAR_TIMEOUTS => {
+                within(0, 1)?;
+                self.configure(|config| config.socket.thin_linear = on);
+            }
+            // Nothing comes of it any more.
+            TCP_THIN_DUPACK => within(0, 1)?,
+            TCP_REPAIR | TCP_REPAIR_QUEUE | TCP_QUEUE_SEQ | TCP_REPAIR_OPTIONS
+            | TCP_REPAIR_WINDOW | TCP_TIMESTAMP => return Err(Errno::EPERM),
+            _ => return self.tcp_of_handshake(name, value),
+        }
+        Ok(())
+    }
+
+    /// What is said about the handshake, or anything else.
+    fn tcp_of_handshake(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        let on = value != 0;
+        let within = |low, high| within(value, low, high);
+        match name {
+            TCP_SYNCNT => {
+                within(1, COUNT_MAX)?;
+                let own = NonZeroU8::new(value as u8);
+                self.configure(|config| config.socket.syn_retries = own);
+            }
+            TCP_DEFER_ACCEPT => {
+                let retries = retransmissions_of(value);
+                self.configure(|config| config.socket.defer_accept = retries);
             }
             TCP_FASTOPEN => {
                 if value < 0 || self.is_open() {
@@ -109,24 +109,44 @@ impl Setter<'_> {
                 }
                 self.configure(|config| config.socket.fastopen_no_cookie = on);
             }
-            TCP_INQ => {
-                within(0, 1)?;
-                self.stream.options.inq = on;
-            }
-            TCP_TX_DELAY => {
-                within(0, TX_DELAY_MAX)?;
-                self.with_tcp(|tcp, _| tcp.set_tx_delay(value as u32));
-                self.configure(|config| config.socket.tx_delay_us = value as u32);
-            }
-            TCP_THIN_LINEAR_TIMEOUTS => {
-                within(0, 1)?;
-                self.configure(|config| config.socket.thin_linear = on);
-            }
-            // Nothing comes of it any more.
-            TCP_THIN_DUPACK => within(0, 1)?,
             TCP_SAVE_SYN => {
                 within(0, 2)?;
                 self.configure(|config| config.socket.save_syn = value as u8);
+            }
+            _ => return self.tcp_of_timers(name, value),
+        }
+        Ok(())
+    }
+
+    /// What is said about timers, or anything else: that is kept and has no effect.
+    fn tcp_of_timers(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        let within = |low, high| within(value, low, high);
+        match name {
+            TCP_KEEPIDLE => {
+                within(1, LARGE)?;
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.keepalive_time_s = own);
+                let now = self.now;
+                self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
+            }
+            TCP_KEEPINTVL => {
+                within(1, LARGE)?;
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.keepalive_intvl_s = own);
+            }
+            TCP_KEEPCNT => {
+                within(1, COUNT_MAX)?;
+                let own = NonZeroU8::new(value as u8);
+                self.configure(|config| config.socket.keepalive_probes = own);
+            }
+            TCP_LINGER2 => {
+                let own = Linger2::from_option(value.clamp(-1, 120) as i32);
+                self.configure(|config| config.socket.linger2 = own);
+            }
+            TCP_USER_TIMEOUT => {
+                within(0, i64::from(i32::MAX))?;
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.user_timeout_ms = own);
             }
             TCP_RTO_MAX_MS => {
                 within(1_000, 120_000)?;
@@ -141,8 +161,6 @@ impl Setter<'_> {
                 let own = whole_jiffies(value)?;
                 self.configure(|config| config.socket.delack_max_us = own);
             }
-            TCP_REPAIR | TCP_REPAIR_QUEUE | TCP_QUEUE_SEQ | TCP_REPAIR_OPTIONS
-            | TCP_REPAIR_WINDOW | TCP_TIMESTAMP => return Err(Errno::EPERM),
             _ => return self.keep(SOL_TCP, name, value),
         }
         Ok(())
@@ -157,6 +175,10 @@ impl Setter<'_> {
         self.with_tcp(|tcp, _| tcp.set_window_clamp(clamp));
         Ok(())
     }
+}
+
+fn within(value: i64, low: i64, high: i64) -> Result<(), Errno> {
+    if (low..=high).contains(&value) { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
 /// µs of `TCP_RTO_MIN_US` or `TCP_DELACK_MAX_US` in whole jiffies: two at least (`TCP_TIMEOUT_MIN`), 200 ms at most
