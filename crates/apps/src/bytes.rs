@@ -22,7 +22,18 @@ pub struct Streams {
     datagrams: u64,
     /// The label of the first datagram that was not as it was sent.
     wrong_datagram: Option<u32>,
+    ahead: Ahead,
     memory: Vec<u8>,
+}
+
+/// Bytes of a stream that were offered to a connection and are kept: it seldom takes all of them at once, and those
+/// that it leaves come next.
+#[derive(Clone, Debug, Default)]
+struct Ahead {
+    key: u64,
+    /// The offset of the first.
+    from: u64,
+    bytes: Vec<u8>,
 }
 
 /// One end of a connection.
@@ -118,9 +129,9 @@ impl Streams {
         let room = u64::from(tcp.sndbuf().saturating_sub(tcp.wmem_queued())) + BEYOND;
         let place = self.stream_of(host, socket);
         let Some(stream) = place.and_then(|place| self.all.get_mut(place)) else { return 0 };
-        self.memory.resize(len.min(room) as usize, 0);
-        fill(key(stream.local, stream.remote), stream.written, &mut self.memory);
-        let taken = host.tcp_send(now, socket, &self.memory).unwrap_or(0);
+        let key = key(stream.local, stream.remote);
+        let offered = self.ahead.bytes(key, stream.written, len.min(room) as usize);
+        let taken = host.tcp_send(now, socket, offered).unwrap_or(0);
         stream.written += taken;
         taken
     }
@@ -182,6 +193,29 @@ impl Streams {
         if body.bytes() != self.memory {
             self.wrong_datagram.get_or_insert(label);
         }
+    }
+}
+
+impl Ahead {
+    /// The `len` bytes of a stream from `offset` on. Those that are known are not made again.
+    fn bytes(&mut self, key: u64, offset: u64, len: usize) -> &[u8] {
+        let known = self.from..=self.from + self.bytes.len() as u64;
+        if self.key != key || !known.contains(&offset) {
+            *self = Self { key, from: offset, bytes: std::mem::take(&mut self.bytes) };
+            self.bytes.clear();
+        }
+        let mut begin = (offset - self.from) as usize;
+        if begin > self.bytes.len() / 2 {
+            // What was taken goes when it is the larger part: then no byte is moved more than once on average.
+            self.bytes.drain(..begin);
+            (self.from, begin) = (offset, 0);
+        }
+        let there = self.bytes.len();
+        if there < begin + len {
+            self.bytes.resize(begin + len, 0);
+            fill(key, self.from + there as u64, &mut self.bytes[there..]);
+        }
+        &self.bytes[begin..begin + len]
     }
 }
 
@@ -282,6 +316,30 @@ mod tests {
             assert_eq!(piece, whole[written..written + len], "{len} from {written} on");
             written += len;
         }
+    }
+
+    #[test]
+    fn what_was_offered_and_not_taken_is_not_made_again() {
+        let mut whole = vec![0; 100_000];
+        fill(7, 0, &mut whole);
+        let mut ahead = Ahead::default();
+        let mut offset = 0;
+        for (len, taken) in
+            [(100, 1), (9_000, 9_000), (5_000, 3), (5_000, 0), (60_000, 20_000), (8, 8)]
+        {
+            assert_eq!(ahead.bytes(7, offset, len), &whole[offset as usize..][..len]);
+            // A mark that only making it anew would remove.
+            let last = (offset - ahead.from) as usize + len - 1;
+            ahead.bytes[last] ^= 1;
+            let again = ahead.bytes(7, offset, len);
+            assert_eq!(again.last().map(|byte| byte ^ 1), Some(whole[offset as usize + len - 1]));
+            ahead.bytes[last] ^= 1;
+            offset += taken;
+        }
+        let mut other = vec![0; 50];
+        fill(8, 5, &mut other);
+        assert_eq!(ahead.bytes(8, 5, 50), other, "of another stream");
+        assert_eq!(ahead.bytes(8, 4, 51)[1..], other, "from further before");
     }
 
     #[test]
