@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use place::same_file;
 pub use series::Label;
 
+use crate::input;
 use crate::results::Series;
 pub use crate::stems::{distinct_stems, file_stem};
 use earlier::FileList;
@@ -128,9 +129,7 @@ pub fn begin(path: &Path) -> Result<Pending, Error> {
             let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let aside = target.with_file_name(format!(".{name}.part"));
             let mut known = aside_files();
-            let _ = fs::remove_file(&aside);
-            let made = fs::OpenOptions::new().write(true).create_new(true).open(&aside);
-            let file = made.map_err(failed)?;
+            let file = create_aside(&aside).map_err(failed)?;
             known.insert(aside.clone());
             if let Some(permissions) = permissions {
                 // A file system without permissions has none to keep.
@@ -141,6 +140,21 @@ pub fn begin(path: &Path) -> Result<Pending, Error> {
     };
     let sink = Some(Sink::File(io::BufWriter::new(sink)));
     Ok(Pending { sink, aside, target, path: path.into(), note: None })
+}
+
+/// Makes the file that is written aside. What a process that was killed has left of one goes; what another process
+/// is writing stays: where both would write, the first to end would rename what the second has half-written. Where
+/// nothing can be locked, as on some network file systems, nothing prevents that.
+fn create_aside(aside: &Path) -> io::Result<fs::File> {
+    let left = input::open_result(aside);
+    if left.is_ok_and(|left| matches!(left.try_lock(), Err(fs::TryLockError::WouldBlock))) {
+        let why = "it is being written already, by another run or under another option; choose another name";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let _ = fs::remove_file(aside);
+    let file = fs::OpenOptions::new().write(true).create_new(true).open(aside)?;
+    let _ = file.try_lock();
+    Ok(file)
 }
 
 /// Puts a file in the place of another in one step; nothing half-written is ever seen.
@@ -332,7 +346,7 @@ impl Store {
 
     /// Reads a time series back; `None` if there is none, or it is none.
     pub fn read_series(&self, name: &str, series: &str) -> Option<Series> {
-        series::read(fs::File::open(self.root.join(name)).ok()?, series).ok()
+        series::read(input::open_result(&self.root.join(name)).ok()?, series).ok()
     }
 }
 
@@ -360,10 +374,13 @@ impl Pending {
         if let Some((listed, name)) = &self.note {
             listed.lock().unwrap_or_else(PoisonError::into_inner).note(name)?;
         }
-        // Some file systems tell of a full disk only here.
-        if let Some(Sink::File(file)) = self.sink.take() {
-            file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        }
+        // Some file systems tell of a full disk only here. It stays open, and so locked, until it has its name.
+        let _locked = match self.sink.take() {
+            Some(Sink::File(file)) => {
+                Some(file.into_inner().map_err(io::IntoInnerError::into_error)?)
+            }
+            _ => None,
+        };
         let Some(aside) = &self.aside else { return Ok(()) };
         let mut known = aside_files();
         fs::rename(aside, &self.target)?;

@@ -72,7 +72,7 @@ pub fn answer(source: &Source, question: &str, query: &Query) -> Result<Json, Fa
             source.run(text("run"))?;
             let file = explain_file(text("run"), plain(text("flow"))?);
             let path = source.path.join(&file);
-            let story = std::fs::read_to_string(&path)
+            let story = lab::input::read_result(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
             Ok(explain::story(&story))
         }

@@ -2,8 +2,6 @@
 //! connection's first byte.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -146,16 +144,8 @@ impl Capture {
     /// It is not there, or no capture.
     pub fn read(path: &Path) -> Result<Self, Fault> {
         let failed = |what: &str| Fault::Broken(format!("{}: {what}", path.display()));
-        let open = || {
-            File::open(path).map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))
-        };
-        let mut magic = [0; 2];
-        let short = open()?.read_exact(&mut magic).is_err();
-        let input: Box<dyn Read> = if !short && magic == [0x1f, 0x8b] {
-            Box::new(BufReader::new(flate2::read::MultiGzDecoder::new(open()?)))
-        } else {
-            Box::new(BufReader::with_capacity(1 << 16, open()?))
-        };
+        let input = lab::input::open_unpacked(path)
+            .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
         let mut reader = Reader::new(input)
             .map_err(|error| failed(&format!("{} (byte {})", error.what, error.offset)))?;
         let mut capture = Self::default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -171,7 +171,7 @@ impl Source {
     /// It is not there or no JSON.
     pub fn json(&self, file: &str) -> Result<Json, Fault> {
         let path = self.path.join(file);
-        let text = fs::read_to_string(&path)
+        let text = lab::input::read_result(&path)
             .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
         serde_json::from_str(&text)
             .map_err(|error| Fault::Broken(format!("{}: {error}", path.display())))
@@ -206,7 +206,7 @@ impl Source {
         let path = self.path.join(file);
         let mut kept = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&path, weight, || {
-            let open = File::open(&path)
+            let open = lab::input::open_result(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
             lab::store::read_series_file(open, name).map(last_shown).ok_or_else(|| {
                 Fault::Broken(format!("{}: not a series written by ackwright", path.display()))
@@ -228,6 +228,10 @@ impl Source {
 
     fn capture(&self, file: &str) -> Result<Arc<Capture>, Fault> {
         let path = if file.is_empty() { self.path.clone() } else { self.path.join(file) };
+        if !file.is_empty() {
+            lab::input::open_result(&path)
+                .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
+        }
         let mut kept = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&path, Capture::bytes, || Capture::read(&path))
     }
@@ -251,7 +255,7 @@ const SUMMARY: &str = "summary.json";
 
 fn summary(root: &Path) -> Result<Json, Fault> {
     let path = root.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = lab::input::read_result(&path).map_err(|error| {
         let hint = "a directory of results is what `ackwright run FILE --out DIR` writes";
         Fault::Missing(format!("{}: {error}; {hint}", path.display()))
     })?;

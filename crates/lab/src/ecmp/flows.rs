@@ -4,11 +4,10 @@ use super::FlowLoad;
 use crate::input;
 use datapath::fib::dissect::packet_flow;
 use datapath::fib::{HashInput, RouteKey, Scope};
-use flate2::read::GzDecoder;
 use pcap::Reader;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -57,47 +56,45 @@ const CAPTURES: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 
-/// Bytes of a capture or CSV, which is read whole.
-const INPUT_MAX: u64 = 2 << 30;
+/// Bytes of a CSV, which is read whole.
+const CSV_MAX: u64 = 2 << 30;
 
 /// Reads a capture or a CSV, by what the file begins with; either may be compressed with gzip.
 ///
 /// # Errors
 /// The file cannot be read, or the first place where it is wrong.
 pub fn read(path: &Path) -> Result<Input, InputError> {
-    let whole = |message: String| InputError { line: 0, column: 0, message };
-    let mut bytes = input::read(path, INPUT_MAX).map_err(|error| whole(error.to_string()))?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut plain = Vec::new();
-        GzDecoder::new(&bytes[..])
-            .take(INPUT_MAX + 1)
-            .read_to_end(&mut plain)
-            .map_err(|error| whole(format!("truncated: {error}")))?;
-        if plain.len() as u64 > INPUT_MAX {
-            return Err(whole(format!("larger than {} MB when decompressed", INPUT_MAX >> 20)));
-        }
-        bytes = plain;
+    let failed = |error: io::Error| {
+        let message = match error.kind() {
+            io::ErrorKind::InvalidData => {
+                format!("neither a capture (pcap, pcapng) nor text with one flow a line: {error}")
+            }
+            _ => error.to_string(),
+        };
+        InputError { line: 0, column: 0, message }
+    };
+    let (magic, rest) =
+        input::open_unpacked(path).and_then(|file| input::split_head(file, 4)).map_err(failed)?;
+    let is_capture = CAPTURES.iter().any(|known| magic == *known);
+    let whole = io::Cursor::new(magic).chain(rest);
+    if is_capture {
+        return flows_from_capture(whole);
     }
-    if CAPTURES.iter().any(|magic| bytes.starts_with(magic)) {
-        return flows_from_capture(&bytes);
-    }
-    let text = std::str::from_utf8(&bytes).map_err(|_| {
-        whole("neither a capture (pcap, pcapng) nor text with one flow a line".to_owned())
-    })?;
-    Ok(Input { flows: flows_from_csv(text)?, skipped: 0 })
+    let text = input::text(whole, CSV_MAX).map_err(failed)?;
+    Ok(Input { flows: flows_from_csv(&text)?, skipped: 0 })
 }
 
 /// The flows of a capture: packets with the same fields are one flow.
 ///
 /// # Errors
 /// The capture is damaged; the place is said in bytes.
-pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
+pub fn flows_from_capture(capture: impl Read) -> Result<Input, InputError> {
     let wrong = |error: pcap::ReadError| InputError {
         line: 0,
         column: 0,
         message: format!("at byte {}: {}", error.offset, error.what),
     };
-    let mut reader = Reader::new(bytes).map_err(wrong)?;
+    let mut reader = Reader::new(capture).map_err(wrong)?;
     let mut input = Input::default();
     let mut known: HashMap<(RouteKey, HashInput), usize> = HashMap::new();
     while let Some(record) = reader.next_record().map_err(wrong)? {
@@ -299,7 +296,7 @@ mod tests {
 
     #[test]
     fn damaged_captures_are_errors() {
-        let error = flows_from_capture(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0]).unwrap_err();
+        let error = flows_from_capture(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0][..]).unwrap_err();
         assert!(error.to_string().contains("at byte"), "{error}");
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::{Value as Json, json};
 
+use crate::input;
 use crate::plan::Plan;
 use crate::plan::plots::DISTRIBUTIONS;
 use crate::results::{Distribution, Metric, RunResult, TcState};
@@ -85,7 +86,7 @@ pub fn of(store: &Store, run: &RunResult, first: bool) -> Json {
 /// The record called `run` in the store, if it is whole and all its files are there, as long as they were:
 /// a machine that has lost its power may keep a name and lose what was in the file.
 pub fn read(store: &Store, run: &str) -> Option<Json> {
-    let text = std::fs::read_to_string(store.root().join(name(run))).ok()?;
+    let text = input::read_result(&store.root().join(name(run))).ok()?;
     let record: Json = serde_json::from_str(&text).ok()?;
     let mut names = record["files"].as_array()?.iter();
     let mut lengths = record["file_bytes"].as_array()?.iter();

@@ -1,5 +1,8 @@
 //! The clock of a run: virtual time, or this machine's clock.
 
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+mod no_driver;
+
 use datapath::units::Instant;
 
 use super::build::BuiltWorld;
@@ -8,13 +11,17 @@ use crate::plan::Plan;
 use crate::results::Metric;
 use crate::store::Store;
 
+#[cfg(all(feature = "live", target_os = "linux"))]
+use crate::live::Driver;
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+use no_driver::Driver;
+
 /// The clock of one run.
 pub enum Clock {
     /// Virtual time.
     Virtual,
     /// The machine's: packets go over devices meanwhile.
-    #[cfg(all(feature = "live", target_os = "linux"))]
-    WallClock(Box<crate::live::Driver>),
+    WallClock(Box<Driver>),
 }
 
 impl Clock {
@@ -22,8 +29,6 @@ impl Clock {
     ///
     /// # Errors
     /// Namespaces and devices cannot be made.
-    // Without devices there is virtual time only.
-    #[cfg_attr(not(all(feature = "live", target_os = "linux")), expect(unused_variables))]
     pub fn begin(
         plan: &Plan,
         built: &mut BuiltWorld,
@@ -31,13 +36,10 @@ impl Clock {
     ) -> Result<Self, Error> {
         match live {
             None => Ok(Self::Virtual),
-            #[cfg(all(feature = "live", target_os = "linux"))]
             Some(_) => {
-                let driver = crate::live::Driver::start(plan, built).map_err(Error::World)?;
+                let driver = Driver::start(plan, built).map_err(Error::World)?;
                 Ok(Self::WallClock(Box::new(driver)))
             }
-            #[cfg(not(all(feature = "live", target_os = "linux")))]
-            Some(_) => Err(Error::World("a live run needs Linux and the feature `live`".into())),
         }
     }
 
@@ -48,7 +50,6 @@ impl Clock {
     pub fn run_until(&mut self, built: &mut BuiltWorld, at: Instant) -> Result<(), Error> {
         match self {
             Self::Virtual => built.world.run_until(at),
-            #[cfg(all(feature = "live", target_os = "linux"))]
             Self::WallClock(driver) => {
                 driver.run_until(&mut built.world, at).map_err(Error::World)?;
             }
@@ -60,8 +61,6 @@ impl Clock {
     ///
     /// # Errors
     /// What ran outside has failed, or a file cannot be written.
-    // Without devices there is virtual time only.
-    #[cfg_attr(not(all(feature = "live", target_os = "linux")), expect(unused_variables))]
     pub fn finish(
         self,
         plan: &Plan,
@@ -72,7 +71,6 @@ impl Clock {
     ) -> Result<(), Error> {
         match self {
             Self::Virtual => Ok(()),
-            #[cfg(all(feature = "live", target_os = "linux"))]
             Self::WallClock(driver) => driver.finish(plan, name, store, files, metrics),
         }
     }

@@ -90,7 +90,7 @@ fn full_text(head: &str, names: &BTreeSet<String>) -> String {
 
 /// Which program has written what is below `root`, if one has and said so.
 pub fn program(root: &Path) -> Option<String> {
-    let text = input::read_text(&root.join(LIST)).ok()?;
+    let text = input::read_result(&root.join(LIST)).ok()?;
     text.lines().find_map(|line| line.strip_prefix(PROGRAM)).map(String::from)
 }
 
@@ -156,7 +156,7 @@ fn all(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
 /// never finished.
 fn names(root: &Path) -> Result<BTreeSet<String>, Error> {
     let path = root.join(LIST);
-    match input::read_text(&path) {
+    match input::read_result(&path) {
         Ok(text) => {
             Ok(text.lines().filter(|line| !line.starts_with('#')).map(String::from).collect())
         }

@@ -58,6 +58,20 @@ fn what_is_not_committed_vanishes() {
 }
 
 #[test]
+fn a_file_that_another_run_is_writing_is_left_to_it() {
+    let store = Store::create(&scratch("both")).unwrap();
+    // What a process that was killed has left is in nobody's way.
+    fs::write(store.root().join(".x.part"), b"half").unwrap();
+    let mut first = store.begin("x").unwrap();
+    first.write_all(b"first").unwrap();
+    let refused = store.begin("x").unwrap_err();
+    assert!(refused.is_refusal() && refused.to_string().contains("by another run"), "{refused}");
+    assert_eq!(fs::read(first.commit().unwrap()).unwrap(), b"first");
+    assert_eq!(fs::read(store.write("x", b"second").unwrap()).unwrap(), b"second");
+    fs::remove_dir_all(store.root()).unwrap();
+}
+
+#[test]
 fn a_file_that_is_there_is_replaced_whole() {
     let store = Store::create(&scratch("replace")).unwrap();
     store.write("x", b"old and long").unwrap();

@@ -1,9 +1,9 @@
 //! Files of vectors, line by line.
 
+use crate::input;
 use serde_json::Value;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::Path;
 
 /// Why a file could not be replayed at all.
@@ -30,19 +30,7 @@ const FILE_MAX: u64 = 1 << 30;
 /// # Errors
 /// When the file cannot be read or a line is not JSON.
 pub fn read_lines(path: &Path) -> Result<Vec<Value>, Error> {
-    let mut file = BufReader::new(File::open(path)?);
-    let zipped = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    let mut text = String::new();
-    if zipped {
-        let unpacked = flate2::bufread::MultiGzDecoder::new(file);
-        unpacked.take(FILE_MAX + 1).read_to_string(&mut text)?;
-    } else {
-        file.take(FILE_MAX + 1).read_to_string(&mut text)?;
-    }
-    if text.len() as u64 > FILE_MAX {
-        let message = format!("the file is larger than {} MB", FILE_MAX >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message).into());
-    }
+    let text = input::text(input::open_unpacked(path)?, FILE_MAX)?;
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
