@@ -248,12 +248,13 @@ impl Connection {
         self.send_control(TcpFlags::ACK | TcpFlags::RST, cx.now, cx);
     }
 
-    /// A probe: one byte below the window, so that the peer must answer (`tcp_xmit_probe_skb`).
-    pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
+    /// A probe: one byte below the window, so that the peer must answer, or at the window, where the urgent pointer goes
+    /// along (`tcp_xmit_probe_skb`).
+    pub(super) fn send_probe_ack(&mut self, seq: Seq, cx: &mut Cx<'_>) {
         let options = self.control_options(cx.now);
         let window = self.select_window(cx);
         let flags = TcpFlags::ACK | self.ecn_echo();
-        let tcp = self.header(self.snd.una - 1, flags, window, options);
+        let tcp = self.header(seq, flags, window, options);
         self.control_out(tcp, cx);
     }
 

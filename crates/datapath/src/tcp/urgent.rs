@@ -65,6 +65,12 @@ impl Connection {
         up.is_some_and(|up| up.after(self.snd.una))
     }
 
+    /// The same, and a segment at `snd_una` can point at it.
+    pub(super) fn is_urgent_within_reach(&self) -> bool {
+        let up = self.rare.as_ref().and_then(|rare| rare.urgent.snd_up);
+        up.is_some_and(|up| up.after(self.snd.una) && up.bytes_since(self.snd.una) <= 0xffff)
+    }
+
     /// The urgent pointer of a segment that begins at `seq`, if it has one (`tcp_urg_mode`).
     #[inline]
     pub(super) fn urgent_pointer(&self, seq: Seq, flags: TcpFlags) -> Option<u16> {

@@ -203,9 +203,6 @@ impl Connection {
         {
             self.queue.get_mut(tail).eor = true;
         }
-        if flags.out_of_band {
-            self.mark_urgent();
-        }
         self.stamp_written(write);
         let end = if flags.more { EndOfWrite::MoreFollows } else { EndOfWrite::Complete };
         self.tcp_push(write, end, cx);
@@ -225,6 +222,9 @@ impl Connection {
         let Some(tail) = self.queue.unsent_tail() else { return };
         if end != EndOfWrite::MoreFollows || self.forced_push() {
             self.mark_push();
+        }
+        if write.flags.out_of_band {
+            self.mark_urgent();
         }
         if self.should_autocork(tail, write.size_goal) {
             // Wait for the device to send: its completion pushes (tcp_tsq_handler).

@@ -154,8 +154,7 @@ impl Connection {
             }
             room = mss as i32;
         }
-        // The urgent pointer belongs to each segment.
-        let mut len = mss * if self.is_urgent() { 1 } else { segs };
+        let mut len = mss * segs;
         if len > room as u32 && room > 0 {
             len = room as u32 / mss * mss;
             if len == 0 {

@@ -143,7 +143,7 @@ impl Connection {
         }
         cx.mib.keep_alive += 1;
         self.probes_out = self.probes_out.saturating_add(1);
-        self.send_probe_ack(cx);
+        self.send_probe_ack(self.snd.una - 1, cx);
         self.set_keepalive(self.keepalive_interval(), cx.now);
     }
 }

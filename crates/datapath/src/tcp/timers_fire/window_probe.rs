@@ -78,8 +78,8 @@ impl Connection {
         when.min(user_ms.get().saturating_sub(elapsed).max(TIMEOUT_MIN))
     }
 
-    /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`). False: the queue
-    /// below has dropped it.
+    /// Sends data if a little fits, else an empty probe, and before it one that tells of urgent data
+    /// (`tcp_write_wakeup`). False: the queue below has dropped it.
     fn write_wakeup(&mut self, cx: &mut Cx<'_>) -> bool {
         if let Some(head) = self.queue.send_head()
             && self.queue.get(head).seq.before(self.wnd_end())
@@ -101,8 +101,12 @@ impl Connection {
             self.write_xmit(size, Nonagle::PUSH, Push::Window, cx);
             return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
+        if self.is_urgent_within_reach() {
+            cx.mib.win_probe += 1;
+            self.send_probe_ack(self.snd.una, cx);
+        }
         cx.mib.win_probe += 1;
-        self.send_probe_ack(cx);
+        self.send_probe_ack(self.snd.una - 1, cx);
         true
     }
 }
