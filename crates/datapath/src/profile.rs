@@ -146,6 +146,9 @@ pub struct Profile {
     /// `SO_RCVBUF` changes the window clamp at once, and a new ratio of payload to truesize leaves `rcv_ssthresh` alone
     /// (7.x). In 6.18 it is the other way round (`tcp_measure_rcv_mss`).
     pub clamp_follows_rcvbuf: bool,
+    /// What a window that was offered let in stays acceptable when the window is taken back (RFC 7323 section 2.4,
+    /// `tcp_max_receive_window`; 7.x). Before, the window that was offered last decides.
+    pub accepts_retracted_window: bool,
     /// The initial window is at most 64 KB (from 4.20 until before 6.18).
     pub initial_window_64k: bool,
     /// DCTCP's receiver.
@@ -241,6 +244,7 @@ impl Profile {
             grows_unsent_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             clamp_follows_rcvbuf: true,
+            accepts_retracted_window: true,
             initial_window_64k: false,
             dctcp_ack: DctcpAck::Immediate,
             ack_cwr_at_once: true,
@@ -274,6 +278,7 @@ impl Profile {
             has_comp_sack_rtt_percent: false,
             comp_sack_timer_reads_clock: false,
             clamp_follows_rcvbuf: false,
+            accepts_retracted_window: false,
             socket_hash_chooses_hop: false,
             icmp_msgs: (1_000, 50),
             autorate_every_250_ms: false,

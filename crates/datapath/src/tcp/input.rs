@@ -283,8 +283,7 @@ impl Connection {
         if !self.config.profile.strict_receive_window {
             return !seg.seq.after(self.rcv.nxt + self.rcv.window());
         }
-        // What was offered once stays acceptable, RFC 7323 section 2.4.
-        let end = self.rcv.nxt + self.rcv.max_window();
+        let end = self.rcv.nxt + self.acceptable_window();
         if seg.end_seq.after(end) {
             // Some stacks put a FIN behind a full window: it is looked at later.
             if seg.fin() && !(seg.end_seq - 1).after(end) {

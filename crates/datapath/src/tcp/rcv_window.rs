@@ -367,4 +367,14 @@ impl Connection {
         self.rcv.edge = self.rcv.wup + self.rcv.wnd;
         self.window.snd_cwnd_stamp = self.jiffies32(now);
     }
+
+    /// Bytes that are let in from the next one on: of a window that was taken back all that was offered once, or what was
+    /// offered last.
+    pub(super) fn acceptable_window(&self) -> u32 {
+        if self.config.profile.accepts_retracted_window {
+            self.rcv.max_window()
+        } else {
+            self.rcv.window()
+        }
+    }
 }

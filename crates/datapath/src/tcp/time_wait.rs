@@ -104,7 +104,7 @@ impl Connection {
             self.update_metrics(cx);
             // It has not answered an invalid segment yet (`tw_last_oow_ack_time`).
             self.last_oow_ack = None;
-            self.rcv.tw_window = self.rcv.max_window();
+            self.rcv.tw_window = self.acceptable_window();
             if self.config.socket.ttl.is_some() || self.config.socket.hop_limit.is_some() {
                 // What it sends has not the TTL of its socket any more (`tcp_v4_timewait_ack`).
                 let socket = &mut self.config_mut().socket;
