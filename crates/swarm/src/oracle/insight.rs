@@ -154,6 +154,26 @@ impl ConnectionView {
         self.info.max_pacing_rate != u64::MAX
     }
 
+    /// RFC 9293 section 3.8.6: what lies beyond a window that the peer has taken back is not sent again, but for the
+    /// first byte in flight, which probes the window (`__tcp_retransmit_skb`).
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn resends_within(&self, flow: &ObservedFlow) -> Result<(), BrokenLaw> {
+        let Some(out) = flow.present().filter(|out| !out.guessed) else { return Ok(()) };
+        // Whether the SYN was counted does not matter: either number may be the first one in flight.
+        let counted = out.iss.wrapping_add(self.info.bytes_acked as u32);
+        let first = [out.acked, counted, counted.wrapping_add(1)];
+        let edge = counted.wrapping_add(1).wrapping_add(self.info.snd_wnd);
+        let beyond = |seq: &&u32| !after(edge, **seq) && !first.contains(seq);
+        match flow.resent.iter().find(beyond) {
+            None => Ok(()),
+            Some(seq) => {
+                Err(broken("shrunk window", self, &format!("{seq} is sent again, beyond {edge}")))
+            }
+        }
+    }
+
     /// A writer that waits is woken once a third of its memory is free (`sk_stream_write_space`).
     /// It was so even before `joined` bytes came back that wake nobody.
     pub fn has_space(&self, joined: u32) -> bool {

@@ -139,6 +139,8 @@ pub struct ObservedFlow {
     pub in_pieces: bool,
     /// Segments that the host has sent.
     pub segments: u64,
+    /// The first numbers of data that the host has sent once more since the latest arrival.
+    pub resent: Vec<u32>,
     /// When the host last sent a SYN-ACK, ms.
     pub answered_at: Option<u64>,
     /// State of the connection after the latest step.

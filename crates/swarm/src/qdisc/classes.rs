@@ -79,10 +79,14 @@ impl Classes {
         let minors = htb.classes().map(Handle::minor);
         self.classes =
             minors.map(|minor| (minor, self.read(htb, minor, old.get(&minor), now))).collect();
-        let used = self.classes.iter().filter(|(_, class)| class.stats.packets > 0);
         let classes = &self.classes;
         self.filters.keep(|minor| classes.contains_key(&minor));
-        self.shares = Shares::without(used.map(|(minor, _)| *minor));
+        let stays = |minor| {
+            let is_leaf =
+                |all: &BTreeMap<u16, Class>| all.get(&minor).is_some_and(|it| it.level == 0);
+            is_leaf(&old) && is_leaf(classes)
+        };
+        self.shares.changed(stays);
     }
 
     fn read(&self, htb: &Htb, minor: u16, old: Option<&Class>, now: Instant) -> Class {
@@ -183,6 +187,7 @@ impl Classes {
         let now = call.now.as_nanos() as i64;
         let may: Vec<Sender> =
             self.classes.keys().filter_map(|minor| self.sender(*minor, now)).collect();
+        self.shares.asked(&may);
         let prompt = may.iter().filter(|it| self.classes[&it.minor].is_prompt).copied();
         let first = prompt.min_by_key(Sender::order);
         let Some(packet) = packet else {

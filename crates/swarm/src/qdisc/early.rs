@@ -16,13 +16,14 @@ pub struct Early {
     counted: PieStats,
 }
 
-/// `MAX_BURST` of RFC 8033, section 4.4; the kernel's `burst_time` at first.
-const BURST_ALLOWANCE: Duration = Duration::from_millis(150);
+/// The kernel's first update of the probability, which is none until then (`pie_init`). A burst of 150 ms passes in
+/// any case (RFC 8033, section 4.4).
+const FIRST_UPDATE: Duration = Duration::from_millis(500);
 
 impl Early {
     /// A new one, which lets a burst pass.
     pub fn new(pie: &Pie, now: Instant) -> Self {
-        Self { from: now + BURST_ALLOWANCE, counted: *pie.own_stats() }
+        Self { from: now + FIRST_UPDATE, counted: *pie.own_stats() }
     }
 
     /// A packet came (`pie_qdisc_enqueue`).
@@ -46,10 +47,7 @@ impl Early {
                     || self.counted.packets_in - counted.packets_in != u32::from(!is_dropped),
                 "each packet is counted as what it is",
             ),
-            (
-                (early || marked > 0) && call.now < self.from,
-                "a burst passes at first (section 4.4)",
-            ),
+            ((early || marked > 0) && call.now < self.from, "a burst passes at first"),
             (
                 (early || marked > 0) && call.before.bytes < 2 * config.params.mtu,
                 "two packets may always wait (section 4.1)",

@@ -1,4 +1,4 @@
-//! Leaves of htb that borrow from the same class take turns of their quantum.
+//! Leaves of htb that borrow from the same class take turns of a quantum each.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ impl Sender {
         (self.level, self.prio)
     }
 
-    /// Whether it takes turns with another one.
-    fn is_beside(&self, other: &Self) -> bool {
-        self.level > 0 && self.order() == other.order() && self.parent == other.parent
+    /// With whom it takes turns.
+    fn group(&self) -> (Option<u16>, u8, u32) {
+        (self.parent, self.level, self.prio)
     }
 }
 
@@ -41,58 +41,73 @@ impl fmt::Display for Sender {
     }
 }
 
-/// What pairs of leaves have sent while both could at any time.
+/// The turns of leaves, of which each ends when a quantum is used up (`htb_dequeue_tree`).
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    pairs: BTreeMap<(u16, u16), (Sender, [u64; 2])>,
-    /// Leaves that may carry more than a quantum over: they have sent a longer packet, or had another quantum.
-    odd: Vec<u16>,
+    /// What a leaf may still send in its turn, by number and the level at which it sends.
+    deficits: BTreeMap<(u16, u8), i64>,
+    /// Who has sent last, of those of one parent, level and priority.
+    latest: BTreeMap<(Option<u16>, u8, u32), Turn>,
+}
+
+#[derive(Clone, Debug)]
+struct Turn {
+    minor: u16,
+    ended: bool,
+    /// Who could have sent at any time since.
+    ready: Vec<u16>,
 }
 
 impl Shares {
-    /// None known of any leaf, and none ever of these.
-    pub fn without(odd: impl Iterator<Item = u16>) -> Self {
-        Self { pairs: BTreeMap::new(), odd: odd.collect() }
+    /// Classes have changed: turns are not known, and of those that `stay` leaves what they have sent.
+    pub fn changed(&mut self, stay: impl Fn(u16) -> bool) {
+        self.latest.clear();
+        self.deficits.retain(|(minor, _), _| stay(*minor));
+    }
+
+    /// htb was asked, and these might send.
+    pub fn asked(&mut self, may: &[Sender]) {
+        for (group, turn) in &mut self.latest {
+            let is_ready = |minor: &u16| {
+                may.iter().any(|it| it.minor == *minor && it.is_prompt && it.group() == *group)
+            };
+            turn.ready.retain(is_ready);
+        }
     }
 
     /// `sender`, one of those that might, has sent so many bytes.
     ///
-    /// A leaf sends a quantum a turn on average, and carries less than one over. Turns alternate. So of two leaves
-    /// one is never ahead by more than three.
+    /// # Errors
+    /// It was not its turn.
     pub fn sent(&mut self, may: &[Sender], sender: Sender, bytes: u32) -> Result<(), BrokenLaw> {
-        if bytes > sender.quantum && !self.odd.contains(&sender.minor) {
-            self.odd.push(sender.minor);
+        if sender.level == 0 {
+            return Ok(());
         }
-        let mut pairs = BTreeMap::new();
-        for (nth, one) in may.iter().enumerate() {
-            for other in may[nth + 1..].iter().filter(|other| one.is_beside(other)) {
-                let is_odd = |it: &Sender| !it.is_prompt || self.odd.contains(&it.minor);
-                if is_odd(one) || is_odd(other) {
-                    continue;
-                }
-                let key = (one.minor, other.minor);
-                let known = self.pairs.get(&key).filter(|(before, _)| before == one);
-                let mut sent = known.map_or([0; 2], |(_, sent)| *sent);
-                sent[0] += u64::from(bytes) * u64::from(one.minor == sender.minor);
-                sent[1] += u64::from(bytes) * u64::from(other.minor == sender.minor);
-                check(one, other, sent)?;
-                pairs.insert(key, (*one, sent));
-            }
+        if let Some(turn) = self.latest.get(&sender.group()) {
+            check(turn, sender)?;
         }
-        self.pairs = pairs;
+        let deficit = self.deficits.entry((sender.minor, sender.level)).or_default();
+        *deficit -= i64::from(bytes);
+        let ended = *deficit < 0;
+        if ended {
+            *deficit += i64::from(sender.quantum);
+        }
+        let beside = may.iter().filter(|it| it.is_prompt && it.group() == sender.group());
+        let ready = beside.map(|it| it.minor).collect();
+        self.latest.insert(sender.group(), Turn { minor: sender.minor, ended, ready });
         Ok(())
     }
 }
 
-fn check(one: &Sender, other: &Sender, sent: [u64; 2]) -> Result<(), BrokenLaw> {
-    let (mine, theirs) = (u64::from(one.quantum), u64::from(other.quantum));
-    let apart = (sent[0] * theirs).abs_diff(sent[1] * mine);
-    if apart <= 3 * mine * theirs {
+fn check(turn: &Turn, sender: Sender) -> Result<(), BrokenLaw> {
+    let Turn { minor, ended, ready } = turn;
+    let is_taken = !ended && sender.minor != *minor && ready.contains(minor);
+    let is_kept = *ended && sender.minor == *minor && ready.iter().any(|it| it != minor);
+    if !is_taken && !is_kept {
         return Ok(());
     }
-    let what = format!(
-        "{one} and 1:{:x} sent {sent:?} bytes, with quanta of {mine} and {theirs}",
-        other.minor
-    );
-    Err(("shares", what))
+    Err((
+        "shares",
+        format!("{sender} sends after 1:{minor:x}, whose turn is over: {ended}; ready: {ready:x?}"),
+    ))
 }

@@ -378,9 +378,10 @@ fn any_value(value: Value, draw: &mut Draw) -> String {
 /// The commands that build a tree on a device called `d`, from the root on; its qdiscs are 1: to 4:. With
 /// some of the values out of range: see [`sane_tree`].
 pub fn build(draw: &mut Draw) -> Vec<String> {
-    match draw.range(0..=9) {
-        0 => return bands(draw),
-        1 => return classes(draw),
+    match draw.range(0..=19) {
+        0..=1 => return with_filters(bands(draw), draw),
+        2 => return with_filters(classes(draw), draw),
+        3..=4 => return sharing(draw),
         _ => {}
     }
     let depth = *draw.weighted(&[(4, 1), (4, 2), (3, 3), (1, 4)]);
@@ -400,6 +401,9 @@ pub fn build(draw: &mut Draw) -> Vec<String> {
 pub fn sane_tree(draw: &mut Draw) -> Vec<String> {
     let mut commands = build(draw);
     for command in &mut commands {
+        if command.starts_with("filter") {
+            continue;
+        }
         if command.starts_with("class") {
             if parse_class(command).is_err() {
                 let place = command.split(" htb").next().unwrap_or_default();
@@ -445,6 +449,38 @@ fn classes(draw: &mut Draw) -> Vec<String> {
     commands
 }
 
+/// The tree with some filters of its root.
+fn with_filters(mut commands: Vec<String>, draw: &mut Draw) -> Vec<String> {
+    let count = *draw.weighted(&[(1, 0), (1, 2), (1, 5)]);
+    commands.extend((0..count).map(|_| any_filter(1, draw)));
+    commands
+}
+
+/// Classes that live by what they borrow from one above them, chosen by marks.
+fn sharing(draw: &mut Draw) -> Vec<String> {
+    let mut commands = vec![
+        "qdisc add dev d root handle 1: htb default 4".to_owned(),
+        format!("class add dev d parent 1: classid 1:1 htb rate {}", any_value(Rate, draw)),
+    ];
+    let ceil = draw.log_range(500..=20_000);
+    for class in 2..=4 {
+        let prio = draw.weighted(&[(3, ""), (1, " prio 1")]);
+        let quantum = draw.maybe(60, |draw| draw.log_range(600..=20_000));
+        let quantum = quantum.map_or(String::new(), |bytes| format!(" quantum {bytes}"));
+        let rate = draw.log_range(8..=200);
+        commands.push(format!(
+            "class add dev d parent 1:1 classid 1:{class} htb rate {rate}kbit ceil {ceil}kbit{prio}{quantum}"
+        ));
+    }
+    for mark in 1..=2 {
+        commands.push(format!(
+            "filter add dev d parent 1: prio 1 handle {mark} fw flowid 1:{}",
+            mark + 1
+        ));
+    }
+    commands
+}
+
 /// What a class of htb is to be.
 fn class_spec(draw: &mut Draw) -> String {
     let mut words = vec![format!("htb rate {}", any_value(Rate, draw))];
@@ -480,7 +516,8 @@ pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
         return any_class_command(draw);
     }
     if draw.percent(10) {
-        return any_filter(draw);
+        let parent = draw.range(1..=4);
+        return any_filter(parent, draw);
     }
     let handle = draw.range(1..=tree.len() as u64 + 1);
     let class = format!("parent {}:{}", draw.range(1..=4), draw.range(0..=4));
@@ -511,8 +548,7 @@ pub fn police(draw: &mut Draw) -> String {
     }
 }
 
-fn any_filter(draw: &mut Draw) -> String {
-    let parent = draw.range(1..=4);
+fn any_filter(parent: u64, draw: &mut Draw) -> String {
     let matches = match draw.range(0..=3) {
         0 => "matchall".to_owned(),
         1 => format!("handle {}{} fw", draw.range(1..=2), draw.one_of(&["", "/0x3", "/0"])),

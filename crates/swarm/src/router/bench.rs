@@ -44,6 +44,8 @@ pub struct Bench<'a> {
     claimed: BTreeSet<(u16, IpAddr, Mac)>,
     /// When an address was last asked for.
     asked: BTreeMap<(u16, IpAddr), Instant>,
+    /// Few neighbours may be remembered: one that had to go is asked for anew.
+    forgets: bool,
     watched: Vec<FrameWatch>,
     turns: u64,
     digest: Digest,
@@ -122,6 +124,9 @@ impl<'a> Bench<'a> {
             coming: BTreeMap::new(),
             claimed: BTreeSet::new(),
             asked: BTreeMap::new(),
+            forgets: case.steps.iter().any(
+                |step| matches!(step, Step::Set { name, .. } if name.starts_with("gc_thresh")),
+            ),
             watched: Vec::new(),
             turns: 0,
             digest: Digest::default(),

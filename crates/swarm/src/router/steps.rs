@@ -118,13 +118,19 @@ pub enum Step {
 const TAGS: [&[u16]; 5] = [&[], &[0xa000], &[0, 0], &[7], &[0, 7]];
 
 /// Settings and values that may be drawn.
-const SETTINGS: [(&str, &[u32]); 6] = [
+const SETTINGS: [(&str, &[u32]); 12] = [
     ("unres_qlen_bytes", &[0, 2_000, 20_000]),
     ("mcast_solicit", &[1, 3, 5]),
     ("ucast_solicit", &[0, 1, 3]),
     ("delay_first_probe_time", &[1, 5]),
     ("base_reachable_time_ms", &[2_000, 30_000]),
     ("gc_stale_time", &[10, 60]),
+    ("mcast_resolicit", &[0, 2]),
+    ("retrans_time_ms", &[1_000, 3_000]),
+    ("locktime", &[0, 100, 500]),
+    ("gc_thresh1", &[0, 1, 128]),
+    ("gc_thresh2", &[0, 2, 512]),
+    ("gc_thresh3", &[0, 1, 4, 1_024]),
 ];
 
 impl Machine {

@@ -53,6 +53,7 @@ impl Bench {
         let before = self.state_of(at);
         let look = self.view(at);
         self.bare_acks.clear();
+        self.flows[at].resent.clear();
         // A segment without ACK is thrown away (`tcp_rcv_established`), and so is one that
         // acknowledges what was never sent or too little (`tcp_ack`): none gives an occasion to send.
         let flow = &self.flows[at];

@@ -24,6 +24,9 @@ impl ObservedFlow {
         }
         let is_old = |at: &usize| !after(segment.end(), self.begun[*at].end);
         let again = !segment.has(flag::SYN) && self.candidates(segment).iter().all(is_old);
+        if again && segment.len > 0 {
+            self.resent.push(segment.seq);
+        }
         self.check_numbers(segment)?;
         if classic {
             self.marks.sent(segment, ecn, again && !self.in_pieces)?;

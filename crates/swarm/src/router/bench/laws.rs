@@ -63,7 +63,10 @@ impl Bench<'_> {
     pub(super) fn on_solicitation(&mut self, port: Port, target: IpAddr) {
         let late = self.ports[usize::from(port.0)].late_until.is_some_and(|until| self.now < until);
         let full = self.ports[usize::from(port.0)].full;
-        let before = self.asked.insert((port.0, target), self.now).filter(|_| !late && !full);
+        let before = self
+            .asked
+            .insert((port.0, target), self.now)
+            .filter(|_| !late && !full && !self.forgets);
         if let Some(before) = before.filter(|at| self.now.saturating_since(*at) < BETWEEN_QUESTIONS)
         {
             self.fail("questions", format!("{target} was asked for at {before:?} already"));
