@@ -74,7 +74,7 @@ fn modules_form_no_circle() {
             let free: Vec<String> =
                 names.iter().filter(is_free).map(|(it, _)| it.clone()).collect();
             assert!(!free.is_empty(), "a circle in {folder}, or what names it: {names:#?}");
-            free.iter().for_each(|module| drop(names.remove(module)));
+            names.retain(|module, _| !free.contains(module));
         }
     }
 }
