@@ -74,24 +74,17 @@ impl Router {
 
     /// One command: `tc [-s] [-d] [-j] [-p] qdisc|class show [dev NAME]`, or one that changes something.
     pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, CommandError> {
-        match TcRequest::read(command)? {
+        let device = match TcRequest::read(command)? {
             TcRequest::Show { manner, device } => {
                 let only = device.map(|name| self.port(name)).transpose()?;
-                Ok(self.show_queues(now, only, manner))
+                return Ok(self.show_queues(now, only, manner));
             }
-            TcRequest::Qdisc => {
-                let port = self.port(&tc::parse_qdisc(command)?.device)?;
-                self.run_tc(now, port, command)
-            }
-            TcRequest::Class => {
-                let port = self.port(&tc::parse_class(command)?.device)?;
-                self.run_tc(now, port, command)
-            }
-            TcRequest::Filter => {
-                let port = self.port(&tc::parse_filter(command)?.device)?;
-                self.run_tc(now, port, command)
-            }
-        }
+            TcRequest::Qdisc => tc::parse_qdisc(command)?.device,
+            TcRequest::Class => tc::parse_class(command)?.device,
+            TcRequest::Filter => tc::parse_filter(command)?.device,
+        };
+        let port = self.port(&device)?;
+        self.run_tc(now, port, command)
     }
 
     fn run_tc(&mut self, now: Instant, port: Port, command: &str) -> Result<String, CommandError> {
@@ -133,6 +126,7 @@ fn as_replace(line: &str) -> Option<String> {
     })
 }
 
+/// Carries out a `tc` command that changes something on this port.
 fn run(
     host: &mut Host,
     now: Instant,
@@ -141,24 +135,51 @@ fn run(
     seed: u64,
     command: &str,
 ) -> Result<(), CommandError> {
-    if Words::new(command).any(|word| word.text == "filter") {
-        let parsed = tc::parse_filter(command)?;
-        if matches!(parsed.outcome, FilterAction::Police(_)) {
-            return Err(wrong("policers are not supported by a router yet"));
+    match Words::new(command).find(|word| word.text != "tc").map_or("", |word| word.text) {
+        "filter" => {
+            let parsed = tc::parse_filter(command)?;
+            if matches!(parsed.outcome, FilterAction::Police(_)) {
+                return Err(wrong("policers are not supported by a router yet"));
+            }
+            let done = host.change_qdisc(now, port, |root, _| parsed.apply(root));
+            let refused = || wrong("the filter's parent is not a qdisc that uses filters");
+            done.then_some(()).ok_or_else(refused)
         }
-        let done = host.change_qdisc(now, port, |root, _| parsed.apply(root));
-        return done
-            .then_some(())
-            .ok_or_else(|| wrong("the filter's parent is not a qdisc that uses filters"));
+        "class" => {
+            let parsed = tc::parse_class(command)?;
+            host.change_qdisc(now, port, |root, cx| parsed.apply(root, cx).map(drop))
+                .map_err(|refused| wrong(refused.to_string()))
+        }
+        _ => {
+            let parsed = tc::parse_qdisc(command)?;
+            let rng = Rng::stream(seed, now.as_nanos() ^ u64::from(port.0));
+            host.change_qdisc(now, port, |root, cx| parsed.apply(root, device, rng, cx).map(drop))
+                .map_err(|refused| wrong(refused.to_string()))
+        }
     }
-    if Words::new(command).find(|word| word.text != "tc").is_some_and(|it| it.text == "class") {
-        let parsed = tc::parse_class(command)?;
-        return host
-            .change_qdisc(now, port, |root, cx| parsed.apply(root, cx).map(drop))
-            .map_err(|refused| wrong(refused.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datapath::qdisc::Sched;
+
+    #[test]
+    fn a_device_may_be_called_like_an_object_of_tc() {
+        let mut host = Host::new();
+        let port = host.add_port(PortConfig::default());
+        for command in [
+            "tc qdisc add dev filter root handle 1: htb",
+            "tc class add dev filter parent 1: classid 1:1 htb rate 1mbit",
+            "tc filter add dev class parent 1: protocol ip u32 match ip dport 80 0xffff flowid 1:1",
+            "qdisc replace dev class parent 1:1 handle 2: pfifo",
+        ] {
+            let device = TcDevice::default();
+            let done = run(&mut host, Instant::ZERO, port, device, 1, command);
+            assert_eq!(done.map_err(|refused| refused.message), Ok(()), "{command}");
+        }
+        let kind = |(_, sched): (_, &Sched)| sched.qdisc().kind();
+        let kinds: Vec<_> = host.port(port).qdisc().tree().into_iter().map(kind).collect();
+        assert_eq!(kinds, ["htb", "pfifo"]);
     }
-    let parsed = tc::parse_qdisc(command)?;
-    let rng = Rng::stream(seed, now.as_nanos() ^ u64::from(port.0));
-    host.change_qdisc(now, port, |root, cx| parsed.apply(root, device, rng, cx).map(drop))
-        .map_err(|refused| wrong(refused.to_string()))
 }
