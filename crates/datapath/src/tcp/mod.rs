@@ -11,7 +11,8 @@
 //! | `challenge` | answers to what may be an attack |
 //! | `receive`, `reassembly`, `sack_blocks` | what a segment brings; the receive queues; what tells of holes |
 //! | `rcv_window`, `ack_out` | the window, autotuning; when to acknowledge |
-//! | [`write`], `output`, `nagle`, `transmit` | the application's writes; what may be sent; small segments; headers |
+//! | [`write`], `output`, `nagle` | the application's writes; what may be sent; small segments |
+//! | `transmit`, `rare_options` | headers; options that few connections send |
 //! | `close` | shutdown, close, reset, failure |
 //! | `recovery` | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
@@ -65,6 +66,7 @@ mod predict;
 mod probe;
 mod prune;
 mod rare;
+mod rare_options;
 pub mod rate;
 mod rcv_window;
 mod reassembly;

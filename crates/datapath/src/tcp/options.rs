@@ -7,6 +7,9 @@ use crate::packet::{Tcp, TcpOptions, Timestamps};
 use crate::units::Instant;
 use core::num::NonZeroU32;
 
+/// `MAX_TCP_OPTION_SPACE`, bytes.
+pub(super) const MAX_OPTION_SPACE: u32 = 40;
+
 /// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
 pub(super) const MSS_DEFAULT: u32 = 536;
 

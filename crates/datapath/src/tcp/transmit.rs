@@ -1,6 +1,7 @@
 //! Building segments: headers, options, window; ACKs, resets, probes (`__tcp_transmit_skb`).
 
 use super::config::PmtuDiscovery;
+use super::options::MAX_OPTION_SPACE;
 use super::rate::Flight;
 use super::skb::{Skb, SkbId};
 use super::state::State;
@@ -17,8 +18,6 @@ use core::num::NonZeroU8;
 
 /// Protocol number of TCP.
 const IPPROTO_TCP: u8 = 6;
-/// `MAX_TCP_OPTION_SPACE`.
-const MAX_OPTION_SPACE: u32 = 40;
 
 /// Whether a record has been sent before.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -446,47 +445,6 @@ impl Connection {
         }
         // Built where the caller wants it: a packet is too wide to be moved for nothing.
         build()
-    }
-
-    /// Bytes of the options that [`add_rare_options`](Self::add_rare_options) will add to a
-    /// SYN-ACK.
-    pub(super) fn rare_option_len(&self) -> u32 {
-        let mut cookie = [0; 20];
-        let signature = if self.md5_key().is_some() { super::md5::OPTION_LEN } else { 0 };
-        signature + self.fast_open_option(&mut cookie) as u32
-    }
-
-    /// Adds the options that few connections send: MD5 in front, Fast Open behind.
-    #[cold]
-    fn add_rare_options(&self, packet: &mut Packet) {
-        let Some(&tcp) = packet.tcp() else { return };
-        let mut bytes = [0; MAX_OPTION_SPACE as usize];
-        let mut at = 0;
-        let key = self.md5_key();
-        if key.is_some() {
-            at = super::md5::OPTION_LEN as usize;
-            bytes[..at].copy_from_slice(&super::md5::empty_option());
-        }
-        let known = tcp.options.len() as usize;
-        let mut last = [0; 20];
-        let handshake = tcp.flags.contains(TcpFlags::SYN);
-        let last_len = if handshake { self.fast_open_option(&mut last) } else { 0 };
-        let room = MAX_OPTION_SPACE as usize;
-        if (key.is_none() && last_len == 0) || at + known > room {
-            return;
-        }
-        tcp.options.write(&mut bytes[at..at + known]);
-        let mut end = at + known;
-        if end + last_len <= room {
-            bytes[end..end + last_len].copy_from_slice(&last[..last_len]);
-            end += last_len;
-        }
-        if let Some(key) = key {
-            let header_len = 20 + end as u32;
-            let digest = super::md5::digest(&packet.network, &tcp, header_len, &packet.body, key);
-            bytes[4..20].copy_from_slice(&digest);
-        }
-        packet.set_tcp_options(&bytes[..end]);
     }
 
     /// DF is set as long as the path MTU is to be discovered (`ip_dont_fragment`).
