@@ -1,6 +1,7 @@
 //! The directory of an experiment's results: `summary.json`, `series/`, `pcap/`, `plots/`.
 
 mod against;
+mod chart;
 mod over_time;
 mod paper;
 pub(crate) mod record;
@@ -13,16 +14,15 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::plots::{DISTRIBUTIONS, Format, PlotData, PlotPlan};
 use crate::plan::{Experiment, Plan};
-use crate::plot::{self, BarChart, HeatMap, LineChart, Scene};
+use crate::plot;
 use crate::results::{PointResult, RunResult, summary_json};
 use crate::run::{Error, run_name};
 use crate::stems::metric_stem;
-use crate::store::table::Table;
 use crate::store::{self, Store};
 use crate::sweep::Point;
 use crate::trace::TraceOutputs;
 
-use against::MetricPlot;
+pub use chart::Chart;
 pub use over_time::line;
 use over_time::{KINDS, Kind, usual};
 pub use undrawn::undrawn;
@@ -49,87 +49,6 @@ pub struct PlotOptions {
     pub formats: Vec<Format>,
     /// What stands above pictures for which the file says nothing: nothing if empty, as usual if not said.
     pub title: Option<String>,
-}
-
-/// A chart of any form.
-pub enum Chart {
-    /// Lines over a common axis.
-    Lines(LineChart),
-    /// Groups of bars.
-    Bars(BarChart),
-    /// Values in a grid.
-    Heat(HeatMap),
-}
-
-impl Chart {
-    /// The same as the file has it.
-    fn of_plan(self, plot: &PlotPlan) -> Self {
-        self.sized(plot.size).titled(plot.title.as_deref())
-    }
-
-    /// The same in another width and height; as usual if they are zero.
-    fn sized(mut self, new: [f32; 2]) -> Self {
-        match &mut self {
-            Self::Lines(LineChart { size, .. })
-            | Self::Bars(BarChart { size, .. })
-            | Self::Heat(HeatMap { size, .. }) => *size = new,
-        }
-        self
-    }
-
-    /// The same below another title, if there is one.
-    fn titled(mut self, new: Option<&str>) -> Self {
-        let (Self::Lines(LineChart { title, .. })
-        | Self::Bars(BarChart { title, .. })
-        | Self::Heat(HeatMap { title, .. })) = &mut self;
-        if let Some(new) = new {
-            new.clone_into(title);
-        }
-        self
-    }
-
-    fn draw(&self) -> Scene {
-        match self {
-            Self::Lines(chart) => chart.draw(),
-            Self::Bars(chart) => chart.draw(),
-            Self::Heat(chart) => chart.draw(),
-        }
-    }
-
-    fn data(&self) -> Table {
-        match self {
-            Self::Lines(chart) => chart.data(),
-            Self::Bars(chart) => chart.data(),
-            Self::Heat(chart) => chart.data(),
-        }
-    }
-}
-
-impl From<LineChart> for Chart {
-    fn from(chart: LineChart) -> Self {
-        Self::Lines(chart)
-    }
-}
-
-impl From<BarChart> for Chart {
-    fn from(chart: BarChart) -> Self {
-        Self::Bars(chart)
-    }
-}
-
-impl From<HeatMap> for Chart {
-    fn from(chart: HeatMap) -> Self {
-        Self::Heat(chart)
-    }
-}
-
-impl From<MetricPlot> for Chart {
-    fn from(chart: MetricPlot) -> Self {
-        match chart {
-            MetricPlot::Lines(chart) => Self::Lines(chart),
-            MetricPlot::Bars(chart) => Self::Bars(chart),
-        }
-    }
 }
 
 impl Output {
@@ -479,6 +398,7 @@ fn kind(word: &str) -> Option<&'static Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::{BarChart, HeatMap, LineChart};
 
     #[test]
     fn charts_of_every_form_have_the_size_that_a_plot_asks_for() {

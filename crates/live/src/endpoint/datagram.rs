@@ -1,8 +1,8 @@
 //! Datagrams: UDP sockets like those of `std::net`, over a stack of ours.
 
+use super::errors::{call_failed, errno, failed};
 use super::ready::Readiness;
 use super::stack::{Shared, Stack, State};
-use super::stream::{call_failed, errno, failed};
 use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::{Datagram, Host, SocketError, SocketId, UdpSocket as Udp};
 use datapath::socket::udp_poll;

@@ -1,7 +1,8 @@
 //! Listening sockets.
 
+use super::errors::call_failed;
 use super::stack::Stack;
-use super::stream::{TcpStream, call_failed};
+use super::stream::TcpStream;
 use super::wait::{WaitFor, wait, wait_for};
 use datapath::host::{Host, SocketId};
 use datapath::tcp::config::TcpConfig;

@@ -14,6 +14,7 @@
 //! | `ready` | what a socket is ready for |
 
 mod datagram;
+mod errors;
 mod listener;
 mod ready;
 mod settings;

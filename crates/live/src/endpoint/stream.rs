@@ -2,14 +2,15 @@
 
 mod look;
 
+use super::errors::{call_failed, errno, failed, io_error};
 use super::stack::{Shared, Stack, State};
 use super::wait::{WaitFor, wait, wait_for};
-use datapath::host::{Host, SocketError, SocketId};
+use datapath::host::{Host, SocketId};
 use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State as Tcp;
-use datapath::tcp::{Connection, Cx, SocketError as Failure, TcpRead};
+use datapath::tcp::{Connection, Cx, TcpRead};
 use datapath::units::Instant;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
@@ -462,67 +463,7 @@ fn is_shut_for_writing(tcp: &Connection) -> bool {
     tcp.state() == Tcp::Close || tcp.is_shut().1
 }
 
-/// An error as the kernel numbers it.
-pub(super) fn errno(number: i32) -> io::Error {
-    io::Error::from_raw_os_error(number)
-}
-
-/// A call that the host refuses.
-pub(super) fn call_failed(error: SocketError) -> io::Error {
-    errno(match error {
-        SocketError::AddressInUse => libc::EADDRINUSE,
-        SocketError::AddressNotAvailable => libc::EADDRNOTAVAIL,
-        SocketError::BadSocket => libc::ECONNRESET,
-        SocketError::WrongKind => libc::EOPNOTSUPP,
-        SocketError::WouldBlock => libc::EAGAIN,
-        SocketError::MessageSize => libc::EMSGSIZE,
-        SocketError::Unreachable => libc::ENETUNREACH,
-        SocketError::InvalidArgument => libc::EINVAL,
-    })
-}
-
 /// What ended a connection, once. What ICMP has told and did not end it stays (`sk_err_soft`).
 fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
     io_error(host.tcp_take_error(id))
-}
-
-/// That there is no such connection is an error as well.
-fn io_error(taken: Result<Option<Failure>, SocketError>) -> Option<io::Error> {
-    match taken {
-        Ok(error) => error.map(failed),
-        Err(error) => Some(call_failed(error)),
-    }
-}
-
-pub(super) fn failed(error: Failure) -> io::Error {
-    errno(match error {
-        Failure::Reset => libc::ECONNRESET,
-        Failure::Refused => libc::ECONNREFUSED,
-        Failure::TimedOut => libc::ETIMEDOUT,
-        Failure::BrokenPipe => libc::EPIPE,
-        Failure::NetUnreachable => libc::ENETUNREACH,
-        Failure::HostUnreachable => libc::EHOSTUNREACH,
-        Failure::HostDown => libc::EHOSTDOWN,
-        Failure::HostIsolated => libc::ENONET,
-        Failure::ProtocolUnreachable => libc::ENOPROTOOPT,
-        Failure::MessageSize => libc::EMSGSIZE,
-        Failure::SourceRoute => libc::EOPNOTSUPP,
-        Failure::Parameter => libc::EPROTO,
-        Failure::Forbidden => libc::EACCES,
-        Failure::Aborted => libc::ECONNABORTED,
-        Failure::AddressNotAvailable => libc::EADDRNOTAVAIL,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_is_gone_is_an_error_and_no_silence() {
-        let kind = |taken| io_error(taken).map(|error| error.kind());
-        assert_eq!(kind(Ok(None)), None);
-        assert_eq!(kind(Ok(Some(Failure::TimedOut))), Some(io::ErrorKind::TimedOut));
-        assert_eq!(kind(Err(SocketError::BadSocket)), Some(io::ErrorKind::ConnectionReset));
-    }
 }

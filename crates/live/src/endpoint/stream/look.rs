@@ -2,7 +2,8 @@
 
 use super::super::ready::Readiness;
 use super::super::wait::{WaitFor, wait};
-use super::{TcpStream, call_failed, take_error};
+use super::{TcpStream, take_error};
+use crate::endpoint::errors::call_failed;
 use datapath::socket::tcp_poll;
 use datapath::tcp::{Connection, Cx};
 use std::io;
