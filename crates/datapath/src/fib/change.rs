@@ -3,7 +3,7 @@
 use super::Fib;
 use super::error::FibError;
 use super::filter::RouteFilter;
-use super::links::apply_link;
+use super::links::apply_link_to_route;
 use super::route::{Prefix, Protocol, Route, RouteType, TableId, Target};
 use super::siblings::{self, qualifies_for_ecmp, share_a_hop};
 use super::table::{Alias, InsertAt, bits};
@@ -175,8 +175,10 @@ impl Fib {
     }
 
     fn obtain_info(&mut self, route: &Route) -> u32 {
-        let (links, v6) = (&self.links, route.prefix.addr().is_ipv6());
-        self.infos.obtain(route, |paths| paths.update(|path| apply_link(links, v6, path)))
+        let links = &self.links;
+        self.infos.obtain(route, |shared, paths| {
+            paths.update(|path| apply_link_to_route(links, shared, path));
+        })
     }
 
     fn put(&mut self, route: &Route, place: InsertAt) {

@@ -253,6 +253,23 @@ impl<K: Address> Family<K> {
         }
         LookupResult::Nothing
     }
+
+    /// The route to a gateway of a route of `table`.
+    pub fn gateway<'a>(
+        &'a self,
+        infos: &'a Infos,
+        key: &RouteKey,
+        dst: K,
+        table: Option<TableId>,
+        good: impl Fn(&Alias, &Info) -> bool,
+    ) -> LookupResult<'a> {
+        let table = table.and_then(|table| self.table(table));
+        let first = table.map(|it| it.resolve(infos, key, dst, Query::Prefix, &good));
+        match first {
+            Some(LookupResult::Route(found)) => LookupResult::Route(found),
+            _ => self.resolve(infos, key, dst, Query::Prefix, good, |_, _| false),
+        }
+    }
 }
 
 impl<K: Address> Table<K> {

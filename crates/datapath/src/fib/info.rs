@@ -204,7 +204,7 @@ impl Infos {
     }
 
     /// One more user of the info of a route; `prepare` sets the state of a new one.
-    pub fn obtain(&mut self, route: &Route, prepare: impl FnOnce(&mut PathSet)) -> u32 {
+    pub fn obtain(&mut self, route: &Route, prepare: impl FnOnce(&Shared, &mut PathSet)) -> u32 {
         let (config, hops) = (config_of(route), own_hops(route));
         if let Some(index) = self.find_configured(&config, hops) {
             self.slots[index as usize].as_mut().expect("an indexed info").users += 1;
@@ -212,7 +212,7 @@ impl Infos {
         }
         let digest = digest(&config, hops.iter().copied());
         let mut paths = paths_of(route);
-        prepare(&mut paths);
+        prepare(&config.0, &mut paths);
         let (shared, rare) = config;
         let rare = (rare != Rare::default()).then(|| Box::new(rare));
         let info = Some(Info { shared, users: 1, rare, paths });
@@ -262,9 +262,9 @@ impl Infos {
         }
     }
 
-    /// The next hops of every info, and whether they are of an IPv6 route.
-    pub fn each_paths(&mut self) -> impl Iterator<Item = (bool, &mut PathSet)> {
-        self.slots.iter_mut().flatten().map(|info| (info.shared.v6, &mut info.paths))
+    /// The next hops of every info, and what is configured besides.
+    pub fn each_paths(&mut self) -> impl Iterator<Item = (&Shared, &mut PathSet)> {
+        self.slots.iter_mut().flatten().map(|info| (&info.shared, &mut info.paths))
     }
 
     /// Every info.

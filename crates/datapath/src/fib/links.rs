@@ -3,10 +3,12 @@
 use super::Fib;
 use super::error::FibError;
 use super::filter::RouteFilter;
+use super::info::Shared;
 use super::key::Hop;
 use super::multipath::Path;
 use super::nexthop::{ObjectConfig, Objects};
 use super::resilient::BucketInfo;
+use super::route::Scope;
 use super::state::LinkState;
 use crate::units::Instant;
 use core::net::IpAddr;
@@ -31,9 +33,9 @@ impl Fib {
             self.flush_objects(now, port);
         }
         let links = &self.links;
-        for (v6, paths) in self.infos.each_paths() {
+        for (shared, paths) in self.infos.each_paths() {
             if paths.paths().iter().any(|path| path.hop.port == port) {
-                paths.update(|path| apply_link(links, v6, path));
+                paths.update(|path| apply_link_to_route(links, shared, path));
             }
         }
         self.objects.update(now, |path| apply_link_of_object(links, path));
@@ -155,9 +157,17 @@ fn apply_link_of_object(links: &[LinkState], path: &mut Path) {
     path.usable = !path.dead && !path.linkdown;
 }
 
+/// Gives a path of a route's own the state of its interface, which does not matter to an IPv4 route with the scope of
+/// this host (`fib_sync_down_dev`).
+pub(super) fn apply_link_to_route(links: &[LinkState], shared: &Shared, path: &mut Path) {
+    if shared.v6 || shared.scope != Scope::HOST {
+        apply_link(links, shared.v6, path);
+    }
+}
+
 /// Gives a path the state of its interface. Whether a missing carrier counts depends on the family of the
 /// route, not of its gateway (`ip_ignore_linkdown`, `ip6_ignore_linkdown`).
-pub(super) fn apply_link(links: &[LinkState], v6: bool, path: &mut Path) {
+fn apply_link(links: &[LinkState], v6: bool, path: &mut Path) {
     let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
     path.dead = !link.up;
     path.linkdown = !link.up || !link.carrier;

@@ -7,7 +7,7 @@ use super::info::Info;
 use super::key::{Decision, Hop, RouteKey};
 use super::multipath::{Path, PathSet};
 use super::nexthop::{Object, ObjectConfig};
-use super::route::{Algorithm, Prefix, Route, RouteType, Target};
+use super::route::{Algorithm, Prefix, Route, RouteType, TableId, Target};
 use super::rules::Rule;
 use super::source::{self, Own};
 use super::table::Alias;
@@ -166,11 +166,37 @@ impl Fib {
         Some(found.info.route(prefix, found.table, found.alias))
     }
 
+    /// Where a gateway is (`fib_check_nh_v4_gw`, `ip6_route_check_nh`): what the table of its route says, if it has one, or
+    /// else the rules. The carrier of links does not matter.
+    pub fn gateway(&self, table: Option<TableId>, key: &RouteKey) -> Decision {
+        let port = key.demanded_port();
+        let fits = |path: &&Path| !path.dead && port.is_none_or(|port| port == path.hop.port);
+        let good = |_: &Alias, info: &Info| self.paths(info).iter().any(|path| fits(&path));
+        let infos = &self.infos;
+        let found = match key.dst {
+            IpAddr::V4(dst) => self.v4.gateway(infos, key, dst.to_bits(), table, good),
+            IpAddr::V6(dst) => self.v6.gateway(infos, key, dst.to_bits(), table, good),
+        };
+        let LookupResult::Route(found) = found else { return Decision::NoRoute };
+        let hop = self.paths(found.info).iter().find(fits).map(|path| path.hop);
+        match found.alias.kind {
+            RouteType::Local => Decision::Local,
+            RouteType::Unicast => hop.map_or(Decision::NoRoute, Decision::Forward),
+            _ => Decision::NoRoute,
+        }
+    }
+
     #[inline]
     fn resolve(&self, key: &RouteKey, want: Query) -> LookupResult<'_> {
         let port = key.demanded_port();
-        let good =
-            |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
+        // What is local is so only to who asks for its own interface, but whatever the state of that.
+        let good = |alias: &Alias, info: &Info| {
+            if alias.kind == RouteType::Local {
+                port.is_none_or(|port| self.paths(info).iter().any(|path| path.hop.port == port))
+            } else {
+                self.serves(port, info)
+            }
+        };
         let near = |alias: &Alias, info: &Info| info.shared.scope >= key.scope && good(alias, info);
         let suppressed = |rule: &Rule, found: &FoundRoute<'_>| self.is_suppressed(key, rule, found);
         let infos = &self.infos;
@@ -368,10 +394,13 @@ impl Fib {
     /// `ip6_route_get_saddr`).
     pub fn source(&self, key: &RouteKey, own: impl Iterator<Item = Own> + Clone) -> Option<IpAddr> {
         let LookupResult::Route(found) = self.resolve(key, Query::Path) else { return None };
-        if found.alias.kind == RouteType::Local {
+        if found.alias.kind == RouteType::Local
+            && (key.dst.is_ipv4() || own.clone().any(|own| own.addr == key.dst))
+        {
             // Another address of ours may be the preferred one, if it is a secondary one.
             return found.info.shared.prefsrc.or(Some(key.dst));
         }
+        // A whole prefix of IPv6 may be local without being addresses (`ip6_route_get_saddr`).
         let hop = match self.lookup(key) {
             Decision::Forward(hop) => self.source_hop(key, found.info).unwrap_or(hop),
             Decision::Local => found.info.paths.paths().first()?.hop,

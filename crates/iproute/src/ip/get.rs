@@ -11,7 +11,10 @@ use crate::words::{Result, Word, Words};
 use answer::{Answer, GetRequest};
 use core::fmt::Write as _;
 use core::net::IpAddr;
-use datapath::fib::{Hop, Protocol, RouteKey, RouteType, Scope, TableId};
+use datapath::fib::{
+    Decision, Hop, Protocol, Route, RouteKey, RouteType, Rule, Scope, TableId, Target,
+};
+use datapath::packet::protocol;
 
 const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
@@ -24,7 +27,10 @@ impl Ip {
             self.answer(&asked)?;
             let found = self.fib.matching(&asked.key);
             let route = found.ok_or(IpError::Answer("RTNETLINK answers: No route to host"))?;
-            let selector = Selector::nothing();
+            let mut route = Route { table: self.answering_table(&route), ..route };
+            self.begin_with_chosen(&mut route, &asked.key);
+            let iif = asked.key.iif.filter(|_| asked.key.dst.is_ipv6());
+            let selector = Selector::of_packet(iif);
             return Ok(if options.json {
                 list(&[self.route_json(&route, &selector, options)])
             } else {
@@ -81,7 +87,40 @@ impl Ip {
         key.dst = dst;
         let from = from.filter(|from| !from.is_unspecified());
         key.src = from.unwrap_or(RouteKey::to(dst).src);
+        if dst.is_ipv4() && key.protocol == 0 {
+            // The packet that the kernel makes up is a datagram (`inet_rtm_getroute`).
+            key.protocol = protocol::UDP;
+        }
+        if dst.is_ipv4() && key.iif.is_some() {
+            // What comes in is not asked by where it has to leave (`ip_route_input_slow`).
+            key.oif = None;
+        }
         Ok(GetRequest { key, from: from.is_some(), fibmatch })
+    }
+
+    /// IPv6 lists the next hops from the chosen one on (`rt6_fill_node` of a sibling).
+    fn begin_with_chosen(&self, route: &mut Route, key: &RouteKey) {
+        if let (Target::Hops(hops), Decision::Forward(chosen)) =
+            (&mut route.target, self.fib.lookup(key))
+            && key.dst.is_ipv6()
+            && let Some(at) = hops.iter().position(|hop| hop.hop == chosen)
+        {
+            hops.rotate_left(at);
+        }
+    }
+
+    /// The table that has answered; `main` only with `-d`.
+    fn shown_table(&self, found: &Answer, options: Options) -> Option<String> {
+        let table = self.answering_table(found.route.as_ref()?);
+        (options.details || table != TableId::MAIN).then(|| names::table_name(table))
+    }
+
+    /// Without rules of its own a namespace has one trie for `local` and `main` of IPv4, and answers from `main`
+    /// (`fib_trie_unmerge`).
+    fn answering_table(&self, route: &Route) -> TableId {
+        let merged =
+            route.prefix.addr().is_ipv4() && self.fib.rules(false) == Rule::defaults(false);
+        if merged && route.table == TableId::LOCAL { TableId::MAIN } else { route.table }
     }
 
     fn answer_text(&self, asked: &GetRequest, found: &Answer, options: Options) -> String {
@@ -95,8 +134,9 @@ impl Ip {
         if asked.from || v6 {
             let _ = write!(out, "from {} ", key.src);
         }
-        if key.tos != 0 {
-            let _ = write!(out, "tos {:#04x} ", key.tos);
+        let tos = found.tos();
+        if tos != 0 {
+            let _ = write!(out, "tos {tos:#04x} ");
         }
         match found.gateway {
             Some(gateway) if gateway.is_ipv6() && !v6 => {
@@ -108,7 +148,7 @@ impl Ip {
             None => {}
         }
         let _ = write!(out, "dev {} ", self.devices.name(found.port));
-        if let Some(table) = shown_table(found, options) {
+        if let Some(table) = self.shown_table(found, options) {
             let _ = write!(out, "table {table} ");
         }
         if let Some((protocol, scope)) = shown_protocol(asked, found, options) {
@@ -120,7 +160,7 @@ impl Ip {
         if let Some(source) = found.source {
             let _ = write!(out, "src {source} ");
         }
-        let (metrics, features) = found.metrics();
+        let (metrics, features) = found.metrics(key);
         let metrics = metrics::text(&metrics, features);
         let iif =
             key.iif.map_or_else(String::new, |iif| format!("iif {} ", self.devices.name(iif)));
@@ -158,11 +198,12 @@ impl Ip {
         if asked.from || v6 {
             object = object.text("from", &key.src.to_string());
         }
-        if key.tos != 0 {
-            object = object.text("tos", &format!("{:#04x}", key.tos));
+        let tos = found.tos();
+        if tos != 0 {
+            object = object.text("tos", &format!("{tos:#04x}"));
         }
         object = self.hop_json(object, Hop { port: found.port, gateway: found.gateway }, v6);
-        if let Some(table) = shown_table(found, options) {
+        if let Some(table) = self.shown_table(found, options) {
             object = object.text("table", &table);
         }
         if let Some((protocol, scope)) = shown_protocol(asked, found, options) {
@@ -187,7 +228,7 @@ impl Ip {
         if !v6 {
             object = object.words("cache", found.cache_flags(key.dst));
         }
-        let (metrics, features) = found.metrics();
+        let (metrics, features) = found.metrics(key);
         object = metrics::json(object, &metrics, features);
         if let Some(iif) = key.iif {
             object = object.text("iif", self.devices.name(iif));
@@ -201,12 +242,6 @@ impl GetRequest {
     fn hides_source(&self) -> bool {
         self.key.iif.is_some() || self.from && self.key.dst.is_ipv4()
     }
-}
-
-/// The table that has answered; `main` only with `-d`.
-fn shown_table(found: &Answer, options: Options) -> Option<String> {
-    let table = found.route.as_ref()?.table;
-    (options.details || table != TableId::MAIN).then(|| names::table_name(table))
 }
 
 /// IPv6 answers tell who made the route, unless it was `ip` without a word, and with `-d` its scope.

@@ -164,7 +164,7 @@ impl Ip {
             return Err(IpError::Answer("Error: Carrier for nexthop device is down."));
         }
         if let (Some(gateway), false) = (gateway, onlink) {
-            self.reach(gateway, Some(port))?;
+            self.reach(None, gateway, Some(port))?;
         }
         Ok(ObjectConfig::Hop(NextHop { hop: Hop { port, gateway }, weight: 1, onlink }))
     }

@@ -56,6 +56,11 @@ pub(super) struct RouteWords {
 }
 
 impl RouteWords {
+    /// Where gateways are looked up first.
+    fn table_of_gateways(&self) -> TableId {
+        self.table.unwrap_or(TableId::MAIN)
+    }
+
     /// By the prefix; without one it is IPv4.
     pub(super) fn is_v6(&self) -> bool {
         self.prefix.is_some_and(|prefix| prefix.addr().is_ipv6())
@@ -293,22 +298,25 @@ impl Ip {
                     "Error: Device only routes can not be added for IPv6 using the multipath API.",
                 ));
             }
-            let hops: IpResult<Vec<NextHop>> = said.hops.iter().map(|hop| self.hop(hop)).collect();
+            let hops: IpResult<Vec<NextHop>> =
+                said.hops.iter().map(|hop| self.hop(hop, said.table_of_gateways())).collect();
             return Ok(Target::Hops(hops?));
         }
         if !single {
             return Err(IpError::Answer("RTNETLINK answers: No such device"));
         }
-        Ok(Target::Hops(vec![self.hop(&HopWords { weight: 1, ..said.single })?]))
+        Ok(Target::Hops(vec![
+            self.hop(&HopWords { weight: 1, ..said.single }, said.table_of_gateways())?,
+        ]))
     }
 
     /// The next hop with its device, which follows from the gateway where it was not said
     /// (`fib_check_nh`).
-    fn hop(&self, said: &HopWords) -> IpResult<NextHop> {
+    fn hop(&self, said: &HopWords, table: TableId) -> IpResult<NextHop> {
         let port = match (said.gateway, said.port) {
             (None, Some(port)) => port,
             (Some(_), Some(port)) if said.onlink => port,
-            (Some(gateway), port) => self.reach(gateway, port)?,
+            (Some(gateway), port) => self.reach(Some(table), gateway, port)?,
             (None, None) => {
                 return Err(IpError::Answer("RTNETLINK answers: No such device"));
             }
@@ -317,14 +325,25 @@ impl Ip {
         Ok(NextHop { hop, weight: said.weight, onlink: said.onlink })
     }
 
-    /// The port on whose link a gateway is.
-    pub(super) fn reach(&self, gateway: IpAddr, port: Option<u16>) -> IpResult<u16> {
+    /// The port on whose link a gateway is: that of a route in `table`, or of an object.
+    pub(super) fn reach(
+        &self,
+        table: Option<TableId>,
+        gateway: IpAddr,
+        port: Option<u16>,
+    ) -> IpResult<u16> {
         let link_local = matches!(gateway, IpAddr::V6(gw) if gw.is_unicast_link_local());
         if let (true, Some(port)) = (link_local, port) {
             return Ok(port);
         }
+        if gateway.is_ipv6() && self.devices.owners(gateway).next().is_some() {
+            // `ip6_validate_gw`
+            return Err(IpError::Answer("Error: Gateway can not be a local address."));
+        }
+        // IPv4 looks into `main` by the rules alone.
+        let table = table.filter(|table| gateway.is_ipv6() || *table != TableId::MAIN);
         let key = RouteKey { oif: port, ..RouteKey::to(gateway) };
-        match self.fib.lookup(&key) {
+        match self.fib.gateway(table, &key) {
             Decision::Forward(Hop { port, gateway: None }) => Ok(port),
             Decision::Local => self.reach_own(&key),
             _ => Err(IpError::Answer("Error: Nexthop has invalid gateway.")),
@@ -353,9 +372,14 @@ impl Ip {
         } else {
             said.hops.iter().collect()
         };
-        let refusal = said.kind.is_some_and(RouteType::is_refusal);
-        let hops: IpResult<Vec<NextHop>> =
-            hops.into_iter().map(|hop| self.hop(&HopWords { weight: 1, ..*hop })).collect();
+        // `dev lo` is how IPv6 prints such a route.
+        let refusal = said.kind.is_some_and(RouteType::is_refusal)
+            && said.is_v6()
+            && said.single.port == Some(LOOPBACK);
+        let hops: IpResult<Vec<NextHop>> = hops
+            .into_iter()
+            .map(|hop| self.hop(&HopWords { weight: 1, ..*hop }, said.table_of_gateways()))
+            .collect();
         let target = match said.object {
             Some(id) => Some(Target::Object(id)),
             None if refusal => None,

@@ -10,7 +10,9 @@ use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::multipath::Path;
 use datapath::fib::nexthop::Objects;
-use datapath::fib::{Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
+use datapath::fib::{
+    Hop, LinkState, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
+};
 
 /// Which routes `ip route show` is to list.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Selector {
     /// `src`: the source that is preferred; of a route without one it counts as unspecified.
     prefsrc: Option<Prefix>,
     v6: bool,
+    /// Where the packet comes in that a route was asked for; IPv6 shows it (`rt6_fill_node`).
+    iif: Option<u16>,
 }
 
 /// How a route's prefix is to relate to the one given.
@@ -68,6 +72,7 @@ impl Ip {
             metric: None,
             prefsrc: None,
             v6: options.v6,
+            iif: None,
         };
         while let Some(word) = words.next() {
             match word.text {
@@ -160,6 +165,9 @@ impl Ip {
         out += &metrics::text(&route.metrics, route.features);
         if let Some(name) = names::algorithm_name(route.algorithm) {
             let _ = write!(out, "mp_algo {name} ");
+        }
+        if let Some(iif) = selector.iif {
+            let _ = write!(out, "iif {} ", self.devices.name(iif));
         }
         if v6 {
             out += "pref medium";
@@ -271,6 +279,9 @@ impl Ip {
         if let Some(name) = names::algorithm_name(route.algorithm) {
             object = object.text("mp_algo", name);
         }
+        if let Some(iif) = selector.iif {
+            object = object.text("iif", self.devices.name(iif));
+        }
         if v6 {
             object = object.text("pref", "medium");
         }
@@ -312,12 +323,11 @@ impl Ip {
 
     /// The next hops of a route with their present state.
     fn paths(&self, route: &Route) -> Vec<Path> {
+        let v6 = route.prefix.addr().is_ipv6();
         let with_state = |hop: &NextHop| {
-            let link = self.fib.link(hop.hop.port);
-            let ignore = match hop.hop.gateway {
-                Some(IpAddr::V6(_)) => link.ignore_linkdown_v6,
-                _ => link.ignore_linkdown,
-            };
+            let of_link = !is_of_this_host(route);
+            let link = if of_link { self.fib.link(hop.hop.port) } else { LinkState::default() };
+            let ignore = if v6 { link.ignore_linkdown_v6 } else { link.ignore_linkdown };
             let linkdown = !link.up || !link.carrier;
             Path {
                 hop: hop.hop,
@@ -353,7 +363,13 @@ impl Selector {
             metric: None,
             prefsrc: None,
             v6: false,
+            iif: None,
         }
+    }
+
+    /// The route of one packet, which comes in there: no table goes without saying but `main`.
+    pub(super) fn of_packet(iif: Option<u16>) -> Self {
+        Self { table: None, iif, ..Self::nothing() }
     }
 
     /// The preferred source, unless it is the only one that was asked for.
@@ -393,6 +409,14 @@ impl Relation {
             Self::Within => route.len() >= given.len() && given.contains(route.addr()),
             Self::Around => route.len() <= given.len() && route.contains(given.addr()),
         }
+    }
+}
+
+/// What leads to this host itself does not ask for a carrier (`fib_sync_down_dev`, `fib6_ifdown`).
+fn is_of_this_host(route: &Route) -> bool {
+    match route.prefix.addr() {
+        IpAddr::V4(_) => route.scope == Scope::HOST,
+        IpAddr::V6(_) => matches!(route.kind, RouteType::Local | RouteType::Anycast),
     }
 }
 

@@ -33,9 +33,19 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Of a route that packets take as it is.
-    pub(super) fn metrics(&self) -> (RouteMetrics, Features) {
-        let taken = matches!(self.kind, RouteType::Unicast | RouteType::Multicast);
+    /// That of the route, which is 0 where a packet of any TOS takes it (`rt_fill_info`).
+    pub(super) fn tos(&self) -> u8 {
+        self.route.as_ref().map_or(0, |route| route.tos)
+    }
+
+    /// Of a route that packets take as it is; of one to this host IPv6 tells them as well, and IPv4 of what is sent
+    /// (`ip6_rt_init_dst`, `__mkroute_output`).
+    pub(super) fn metrics(&self, key: &RouteKey) -> (RouteMetrics, Features) {
+        let taken = match self.kind {
+            RouteType::Unicast | RouteType::Multicast => true,
+            RouteType::Local => key.dst.is_ipv6() || key.iif.is_none(),
+            _ => key.dst.is_ipv6(),
+        };
         let route = self.route.as_ref().filter(|_| taken);
         route.map_or_else(Default::default, |route| (route.metrics, route.features))
     }
@@ -180,7 +190,9 @@ impl Ip {
             Decision::NoRoute => return Err(UNREACHABLE),
         };
         let own = self.devices.own();
-        let source = if asked.hides_source() { None } else { self.fib.source(key, own) };
+        // What comes in is told the source of an IPv6 route alone (`rt6_fill_node`).
+        let of_route = || route.as_ref().filter(|_| key.dst.is_ipv6())?.prefsrc;
+        let source = if asked.hides_source() { of_route() } else { self.fib.source(key, own) };
         Ok(Answer { kind, port, gateway, route, source })
     }
 }

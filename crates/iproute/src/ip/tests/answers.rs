@@ -160,3 +160,69 @@ fn one_bucket_of_a_resilient_group() {
         assert!(error.contains(answer), "{question}: {error}");
     }
 }
+
+/// A namespace without rules of its own answers from `main` (`fib_trie_unmerge`).
+#[test]
+fn the_table_local_is_told_where_there_are_rules() {
+    let mut ip = router();
+    assert_eq!(answer(&mut ip, "10.0.1.1"), "local 10.0.1.1 dev lo src 10.0.1.1 uid 0");
+    ip.run("rule add to 9.0.0.0/8 table 9").unwrap();
+    let told = "local 10.0.1.1 dev lo table local src 10.0.1.1 uid 0";
+    assert_eq!(answer(&mut ip, "10.0.1.1"), told);
+}
+
+/// As a kernel 6.18 with `a1` without a carrier.
+#[test]
+fn what_leads_to_this_host_asks_for_no_carrier() {
+    let mut ip = router();
+    ip.run_all(
+        "sysctl net.ipv4.conf.all.ignore_routes_with_linkdown=1\n\
+         sysctl net.ipv6.conf.all.ignore_routes_with_linkdown=1\n\
+         route add 9.0.0.0/8 dev a1 scope host\n\
+         link set a1 carrier off\n\
+         route add 8.0.0.0/8 via 10.0.1.2\n\
+         -6 route add fd08::/32 via fd00:1::2",
+    )
+    .expect("a carrier is not asked for by a gateway");
+    for (shown, expected) in [
+        (
+            "route show table local 10.0.1.1",
+            "local 10.0.1.1 dev a1 proto kernel scope host src 10.0.1.1",
+        ),
+        ("route show 9.0.0.0/8", "9.0.0.0/8 dev a1 scope host"),
+        ("route show 8.0.0.0/8", "8.0.0.0/8 via 10.0.1.2 dev a1 dead linkdown"),
+        (
+            "-6 route show fd00:1::/64",
+            "fd00:1::/64 dev a1 proto kernel metric 256 dead linkdown pref medium",
+        ),
+        (
+            "-6 route show table local fd00:1::1",
+            "local fd00:1::1 dev a1 proto kernel metric 0 pref medium",
+        ),
+    ] {
+        assert_eq!(ip.run(shown).unwrap().trim_end(), expected);
+    }
+    assert_eq!(answer(&mut ip, "9.0.0.1"), "9.0.0.1 dev a1 src 10.0.1.1 uid 0");
+    assert_eq!(answer(&mut ip, "8.0.0.1"), NO_NETWORK);
+}
+
+/// Where no protocol is said, the kernel makes up a datagram of IPv4 and nothing of IPv6 (`inet_rtm_getroute`), which
+/// decides the next hop where ports are hashed.
+#[test]
+fn a_packet_without_a_protocol_is_a_datagram() {
+    let mut ip = router();
+    ip.run_all(
+        "sysctl net.ipv4.fib_multipath_hash_seed=1\n\
+         sysctl net.ipv4.fib_multipath_hash_policy=1\n\
+         route add 9.0.0.0/8 nexthop via 10.0.1.2 nexthop via 10.0.2.2",
+    )
+    .unwrap();
+    // As 6.18 answered.
+    let chosen: String = (1..=8)
+        .map(|last| {
+            let text = answer(&mut ip, &format!("9.0.0.{last} from 10.9.0.1 iif a1"));
+            if text.contains("dev a1") { '1' } else { '2' }
+        })
+        .collect();
+    assert_eq!(chosen, "12121122");
+}
