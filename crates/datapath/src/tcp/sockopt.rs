@@ -151,11 +151,16 @@ impl Connection {
         self.rcv.rmem_alloc
     }
 
-    /// Another congestion control from here on (`tcp_set_congestion_control`).
+    /// Another congestion control from here on; the same one again changes nothing (`tcp_set_congestion_control`).
     pub fn set_congestion_control(&mut self, algorithm: Algorithm, now: Instant) {
+        if self.cc.algorithm() == algorithm {
+            return;
+        }
         self.config_mut().congestion_control = algorithm;
         self.cc = AnyCongestionControl::new(&self.config);
         self.cc.fall_back(self.ecn.ok, self.ecn.accurate);
+        // What is undone from now on is not the window of another module (`tcp_init_congestion_control`).
+        self.rec.prior_ssthresh = None;
         let ack = self.ack_view(now);
         self.cc.init(&mut self.window, &ack);
     }
