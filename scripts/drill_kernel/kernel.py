@@ -314,7 +314,8 @@ class Kernel:
         return True
 
     def setsockopt(self, fd, level, name, value):
-        number = getattr(socket, name, {"TCP_INQ": 36, "TCP_NOTSENT_LOWAT": 25, "SO_ZEROCOPY": 60, "TCP_TX_DELAY": 37}.get(name))
+        number = getattr(socket, name, {"TCP_INQ": 36, "TCP_NOTSENT_LOWAT": 25, "SO_ZEROCOPY": 60, "TCP_TX_DELAY": 37,
+                                        "TCP_THIN_LINEAR_TIMEOUTS": 16, "TCP_SAVE_SYN": 27, "TCP_RTO_MAX_MS": 44}.get(name))
         self.call("setsockopt(%d, %s, %s, [%d], 4)" % (fd, level, name, value),
                   lambda: self.sockets[fd].setsockopt(6 if level == "SOL_TCP" else 1, number, value))
 

@@ -10,8 +10,8 @@ import struct
 import sys
 import traceback
 
-from kernel import EndOfScript, Kernel
-from topics import TOPICS
+from kernel import EndOfScript, Kernel, sysctl
+from topics import SYSCTLS, TOPICS
 from wire import ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, URG, Segment
 
 MS = 1_000_000
@@ -32,6 +32,8 @@ class Play:
         self.odd = setting.get("odd", 0.05)
         v6 = rng.random() < 0.2
         sysctls = [line for chance, lines in setting.get("sysctls", []) for line in [rng.choice(lines)] if rng.random() < chance]
+        if "drawn" in setting:
+            sysctls += [self.a_sysctl() for _ in range(rng.randrange(setting["drawn"] + 1))]
         if self.accecn:
             sysctls.append("net.ipv4.tcp_ecn=%d" % rng.choice([3, 3, 3, 4, 5]))
         elif self.ecn:
@@ -535,7 +537,33 @@ class Play:
         self.fd = None
         self.look()
 
-    OF_APPLICATION = set("""write write_small write_more write_oob zerocopy errqueue read recv setsockopt getsockopt rcvbuf
+    def a_sysctl(self):
+        name, values = self.rng.choice(list(SYSCTLS.items()))
+        return "net.ipv4.%s=%d" % (name, self.rng.choice(values))
+
+    def sysctl_now(self):
+        line = self.a_sysctl()
+        try:
+            sysctl(line)
+        except OSError:
+            return
+        self.kernel.line("`sysctl -q %s`" % line)
+
+    def congestion(self):
+        name = self.rng.choice(["reno", "cubic"])
+        sock = self.kernel.sockets[self.fd]
+        self.kernel.call('setsockopt(%d, SOL_TCP, TCP_CONGESTION, "%s", %d)' % (self.fd, name, len(name)),
+                         lambda: sock.setsockopt(6, socket.TCP_CONGESTION, name.encode()))
+
+    def setsockopt_rare(self):
+        level, name, values = self.rng.choice([
+            ("SOL_TCP", "TCP_THIN_LINEAR_TIMEOUTS", [0, 1]), ("SOL_TCP", "TCP_RTO_MAX_MS", [1000, 5000]), ("SOL_TCP", "TCP_SYNCNT", [1]),
+            ("SOL_TCP", "TCP_DEFER_ACCEPT", [1]), ("SOL_SOCKET", "SO_RCVLOWAT", [3000, 50000, 300000]), ("SOL_SOCKET", "SO_PRIORITY", [3]),
+            ("SOL_TCP", "TCP_INQ", [0, 1]), ("SOL_TCP", "TCP_SAVE_SYN", [1])])
+        self.kernel.setsockopt(self.fd, level, name, self.rng.choice(values))
+        self.look()
+
+    OF_APPLICATION = set("""congestion setsockopt_rare write write_small write_more write_oob zerocopy errqueue read recv setsockopt getsockopt rcvbuf
      sndbuf look_around shutdown close""".split())
 
     def run(self):

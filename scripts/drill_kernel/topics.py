@@ -4,6 +4,26 @@ SHRINK = (0.5, ["net.ipv4.tcp_shrink_window=1"])
 SMALL_RMEM = (0.5, ["net.ipv4.tcp_rmem=4096 4096 50000", "net.ipv4.tcp_rmem=4096 16000 64000", "net.ipv4.tcp_rmem=4096 131072 6291456",
                     "net.ipv4.tcp_rmem=1024 20000 20000"])
 MIXED = dict(write=4, data=4, ack=4, ack_all=2, read=3, sack_some=2, gap=1, data_again=1, pause=4, look_around=2)
+EVERYTHING = dict(write=5, write_small=3, write_more=2, write_oob=0.7, data=5, flood=1.5, gap=2, data_again=1, beyond=0.6, ack=5, ack_all=3,
+                  sack_some=4, bad_ack=0.4, bad_ts=0.4, odd_segment=0.4, fin=0.3, rst=0.05, urgent=0.6, icmp=0.7, read=3, recv=1, setsockopt=1,
+                  getsockopt=0.5, rcvbuf=0.3, sndbuf=0.3, look_around=2, pause=6, pause_long=0.7, shutdown=0.2, close=0.1, window_zero=0.5,
+                  window_open=0.5, sysctl_now=1.5, congestion=0.6, setsockopt_rare=0.7)
+# Sysctls below `net.ipv4` that `sysctl_now` changes at any time, and `drawn` of them before the start.
+SYSCTLS = {
+    "tcp_sack": [0, 1], "tcp_timestamps": [0, 1, 2], "tcp_ecn": [0, 1, 2], "tcp_recovery": [0, 1, 2, 4], "tcp_early_retrans": [0, 3],
+    "tcp_dsack": [0, 1], "tcp_slow_start_after_idle": [0, 1], "tcp_min_tso_segs": [1, 2, 4], "tcp_mtu_probing": [0, 1, 2],
+    "tcp_base_mss": [500, 1000], "tcp_frto": [0, 1], "tcp_notsent_lowat": [1, 3000], "tcp_autocorking": [0, 1],
+    "tcp_reordering": [1, 3, 10], "tcp_max_reordering": [3, 300], "tcp_thin_linear_timeouts": [0, 1], "tcp_retrans_collapse": [0, 1],
+    "tcp_stdurg": [0, 1], "tcp_rfc1337": [0, 1], "tcp_abort_on_overflow": [0, 1], "tcp_moderate_rcvbuf": [0, 1],
+    "tcp_window_scaling": [0, 1], "tcp_fin_timeout": [1, 3], "tcp_no_metrics_save": [0, 1], "tcp_challenge_ack_limit": [0, 1, 1000],
+    "tcp_invalid_ratelimit": [0, 500], "tcp_comp_sack_nr": [0, 2, 44], "tcp_backlog_ack_defer": [0, 1], "tcp_rto_min_us": [20000, 200000],
+    "tcp_shrink_window": [0, 1], "tcp_min_snd_mss": [48, 500], "tcp_probe_threshold": [1, 8],
+    "tcp_retries1": [1, 3], "tcp_retries2": [2, 15], "tcp_orphan_retries": [0, 1], "tcp_limit_output_bytes": [4000, 1048576],
+    "tcp_tso_win_divisor": [1, 3, 10], "tcp_tso_rtt_log": [0, 9], "tcp_migrate_req": [0, 1], "tcp_syn_linear_timeouts": [0, 4],
+    "tcp_min_rtt_wlen": [0, 300], "tcp_rto_max_ms": [1000, 120000], "tcp_reflect_tos": [0, 1], "tcp_ecn_fallback": [0, 1],
+    "tcp_app_win": [1, 31], "tcp_adv_win_scale": [-2, 1, 2], "tcp_syncookies": [0, 1, 2], "tcp_keepalive_time": [1],
+    "tcp_keepalive_intvl": [1], "tcp_keepalive_probes": [2], "tcp_plb_enabled": [0, 1],
+}
 
 TOPICS = {
     "handshake": (dict(data=2, write=2, ack=2, odd_segment=1, pause=2, look_around=1, pause_long=0.5),
@@ -35,4 +55,11 @@ TOPICS = {
                  dict()),
     "afterclose": (dict(data=3, gap=2, write=1, close=4, fin=1, ack=3, data_again=1, pause=2, pause_long=0.3, read=2, odd_segment=0.5, flood=0.5), dict()),
     "push": (dict(write=4, write_small=5, write_more=5, ack=3, ack_all=3, sack_some=2, pause=3, setsockopt=1, pause_long=0.5), dict(odd=0.1)),
+    "everything": (EVERYTHING, dict(ecn=0.4, client=0.35, memory=0.15, odd=0.06, drawn=4)),
+    "sysctls": (dict(EVERYTHING, sysctl_now=6), dict(ecn=0.4, client=0.35, memory=0.1, odd=0.06, drawn=4)),
+    "recovery": (dict(write=5, write_small=1, write_oob=0.3, ack=3, ack_all=1.5, sack_some=8, pause=5, pause_long=0.7, look_around=2, data=0.5,
+                      sysctl_now=0.5, congestion=0.3, icmp=0.3, window_zero=0.3, window_open=0.5),
+                 dict(ecn=0.3, odd=0.03, sysctls=[(0.2, ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_recovery=0", "net.ipv4.tcp_recovery=4",
+                                                         "net.ipv4.tcp_early_retrans=0", "net.ipv4.tcp_mtu_probing=2", "net.ipv4.tcp_frto=0",
+                                                         "net.ipv4.tcp_reordering=10"])])),
 }
