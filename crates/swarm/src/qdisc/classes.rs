@@ -143,19 +143,21 @@ impl Classes {
             return None;
         }
         let mut class = named.filter(|minor| self.classes.contains_key(minor));
-        let mut asked_by = class.unwrap_or(0);
         for _ in 0..9 {
             if class.is_some_and(is_leaf) {
                 return class;
             }
-            let chosen = self.filters.choice(asked_by, packet);
-            class = chosen.filter(|minor| self.classes.contains_key(minor));
-            if chosen == Some(0) && class.is_none() {
-                return None;
-            }
             // The filters of 1:0, a class here, are those of the qdisc.
-            let Some(next) = class.filter(|next| *next > 0) else { break };
-            asked_by = next;
+            if class == Some(0) {
+                break;
+            }
+            let chosen = self.filters.choice(class.unwrap_or(0), packet);
+            class = chosen.filter(|minor| self.classes.contains_key(minor));
+            match chosen {
+                Some(0) if class.is_none() => return None,
+                _ if class.is_none() => break,
+                _ => {}
+            }
         }
         let default = htb.config().default as u16;
         is_leaf(default).then_some(default)
