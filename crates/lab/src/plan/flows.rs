@@ -137,7 +137,7 @@ fn read_flow(
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
-    check_also(&one, &table);
+    check_also(&one, &mut table);
     table.finish();
     // A query goes to all servers at once.
     let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));
@@ -193,7 +193,7 @@ fn read_group(table: &mut Reader<'_, '_>) -> Option<String> {
 }
 
 /// More hosts with the same address are of use only to flows that a program on one of them answers.
-fn check_also(flows: &[FlowPlan], table: &Reader<'_, '_>) {
+fn check_also(flows: &[FlowPlan], table: &mut Reader<'_, '_>) {
     let why = match flows {
         [FlowPlan { app: App::Ping { .. }, .. }] => "a ping is answered without a program",
         [FlowPlan { app: App::Query { .. }, .. }] => "a query asks all hosts of \"to\"",
