@@ -88,8 +88,7 @@ impl<K: Address> Family<K> {
 
     /// True with the default rules and without routes for one TOS only.
     pub fn is_plain(&self, v6: bool) -> bool {
-        *self.rules() == *Rule::defaults(v6)
-            && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
+        *self.rules() == *Rule::defaults(v6) && !self.tables.iter().any(Table::has_tos)
     }
 
     /// Tables in order of their first use.

@@ -61,6 +61,11 @@ impl<K: Bits> Table<K> {
         self.count as usize
     }
 
+    /// True if a route is for one TOS only.
+    pub fn has_tos(&self) -> bool {
+        self.lists.many.as_ref().is_some_and(|many| many.with_tos > 0)
+    }
+
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         self.trie.memory() + self.lists.memory()
@@ -160,6 +165,8 @@ struct ListIndex {
     by_content: HashTable<u32>,
     /// Room for a list that is being changed.
     draft: Vec<Alias>,
+    /// Lists with a route for one TOS only. It is asked for after each change, of all routes.
+    with_tos: u32,
 }
 
 /// Up to so many lists take no more room than they need, and are found without an index: hosts have
@@ -195,6 +202,11 @@ fn digest_of(content: &[Alias]) -> u64 {
         }
         _ => FxBuildHasher.hash_one(content),
     }
+}
+
+/// Routes for one TOS stand before the others.
+fn has_tos(content: &[Alias]) -> bool {
+    content.first().is_some_and(|alias| alias.tos != 0)
 }
 
 impl Aliases {
@@ -280,6 +292,9 @@ impl Lists {
             self.slots[number as usize].users += 1;
             return number;
         }
+        if has_tos(content) {
+            self.many.get_or_insert_default().with_tos += 1;
+        }
         let slot = Slot { users: 1, aliases: Aliases::of(content) };
         let number = if let Some(number) = self.take_free() {
             self.slots[number as usize] = slot;
@@ -324,8 +339,10 @@ impl Lists {
         slot.users -= 1;
         if slot.users == 0 {
             let digest = digest_of(slot.aliases.all());
+            let had_tos = has_tos(slot.aliases.all());
             slot.aliases = Aliases::Free;
             let many = self.many.get_or_insert_default();
+            many.with_tos -= u32::from(had_tos);
             if let Ok(entry) = many.by_content.find_entry(digest, |there| *there == number) {
                 entry.remove();
             }

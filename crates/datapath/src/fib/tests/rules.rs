@@ -90,3 +90,37 @@ fn suppress_ifgroup_tests_the_hop_that_represents_the_route() {
     }
     assert!(ignored > 10 && served > 10, "{ignored} {served}");
 }
+
+/// They are counted as lists come and go: it is asked for after each change, of many routes.
+#[test]
+fn one_route_for_a_tos_and_the_destination_does_not_decide() {
+    let mut fib = Fib::new();
+    let route = |net, port, tos| Route::on_link(net, port).tos(tos);
+    let nets = ["20.0.0.0/8", "21.0.0.0/8", "22.0.0.0/8"].map(net);
+    let agrees = |fib: &Fib, step: &str| {
+        let none = fib.routes().iter().all(|route| route.tos == 0);
+        assert_eq!(fib.decides_by_destination(), none, "{step}: {:?}", fib.routes());
+    };
+    for (port, tos) in [(1, 0), (2, 4), (3, 8), (4, 8)] {
+        for net in nets {
+            fib.append(route(net, port, tos)).unwrap();
+            agrees(&fib, "append");
+        }
+    }
+    assert!(!fib.decides_by_destination());
+    fib.replace(route(nets[0], 9, 4)).unwrap();
+    agrees(&fib, "replace");
+    for tos in [0, 8, 4] {
+        for net in nets {
+            while fib.delete(&RouteFilter { tos, ..RouteFilter::any(net) }).is_ok() {
+                agrees(&fib, "delete");
+            }
+        }
+    }
+    assert!(fib.is_empty() && fib.decides_by_destination());
+    for port in 1..40 {
+        fib.append(route(nets[0], port, 0)).unwrap();
+        fib.append(route(nets[1], port, 4 * (port as u8 % 8))).unwrap();
+        agrees(&fib, "many lists");
+    }
+}
