@@ -2,7 +2,8 @@
 //!
 //! Each connection has two threads, one for each direction. A reader that waits for a slow writer reads no
 //! more, so its window closes: that is all the backpressure there is to do. The end of one direction is
-//! passed on as such (half-close); a failure of either side resets the other.
+//! passed on as such (half-close); a failure of either side resets the other. An end that vanished without a word,
+//! such as one whose reset a full device queue dropped, is noticed by keepalive probes (RFC 9293, section 3.8.4).
 
 use crate::endpoint::{self, Stack};
 use crate::sys;
@@ -188,6 +189,7 @@ impl Proxy {
     /// Passes on what comes from either side until both are through.
     fn join(&self, ours: &endpoint::TcpStream, kernels: &TcpStream, side: OurSide) {
         let _is_gone = (ours.set_nodelay(true), kernels.set_nodelay(true));
+        let _is_gone = (ours.set_keepalive(true), sys::keep_alive(kernels));
         let (up, down) = match side {
             OurSide::Listens => (&self.statistics.forth, &self.statistics.back),
             OurSide::Connects => (&self.statistics.back, &self.statistics.forth),
@@ -272,3 +274,51 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// Bytes of a thread's stack: nothing here is deep.
 const STACK: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{Cidr, Settings};
+    use std::process::Command;
+    use std::time::Instant;
+
+    /// Takes root; says so where there is none.
+    #[test]
+    fn a_client_whose_reset_was_lost_is_given_up() {
+        let (ours, kernels) = ([10, 213, 91, 2].into(), [10, 213, 91, 1].into());
+        let settings = Settings {
+            device: "akpx91".into(),
+            address: ours,
+            kernel: Some(Cidr { address: kernels, prefix_len: 24 }),
+            sysctls: ["time", "intvl", "probes"]
+                .map(|name| (format!("tcp_keepalive_{name}"), "1".to_owned()))
+                .into(),
+            ..Settings::default()
+        };
+        let stack = match Stack::open(&settings) {
+            Ok(stack) => stack,
+            Err(fault) => return eprintln!("SKIPPED: no TUN device: {fault}"),
+        };
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = server.local_addr().expect("an address");
+        let listen = SocketAddr::new(ours, 80);
+        let proxy = Proxy::start(&stack, OurSide::Listens, listen, to).expect("a proxy");
+        let mut client = TcpStream::connect(listen).expect("a connection");
+        let (mut served, _) = server.accept().expect("what the proxy passes on");
+        client.write_all(b"x").expect("it is taken");
+        served.read_exact(&mut [0]).expect("it is passed on");
+        // From now on nothing of the client reaches us, its reset neither.
+        let route = ["route", "add", "blackhole", "10.213.91.2/32"];
+        assert!(Command::new("ip").args(route).status().expect("ip runs").success());
+        sys::disconnect(&client).expect("a reset");
+        let end = Instant::now() + Duration::from_secs(30);
+        while proxy.open() > 0 && Instant::now() < end {
+            std::thread::sleep(LOOK);
+        }
+        let route = ["route", "del", "blackhole", "10.213.91.2/32"];
+        assert!(Command::new("ip").args(route).status().expect("ip runs").success());
+        assert_eq!(proxy.open(), 0, "{}", proxy.json());
+        assert!(served.read(&mut [0]).is_err(), "the server learns it as a reset");
+        proxy.stop();
+    }
+}

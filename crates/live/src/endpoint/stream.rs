@@ -342,6 +342,15 @@ impl TcpStream {
         self.with(|tcp, _| tcp.config().nodelay)
     }
 
+    /// `SO_KEEPALIVE`: a peer that vanished without a word is noticed after `tcp_keepalive_time` and
+    /// `tcp_keepalive_probes` times `tcp_keepalive_intvl`.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn set_keepalive(&self, on: bool) -> io::Result<()> {
+        self.with(|tcp, cx| tcp.keep_alive(on, cx.now))
+    }
+
     /// `TCP_CONGESTION`.
     ///
     /// # Errors

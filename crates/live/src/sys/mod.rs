@@ -28,8 +28,8 @@ pub use hardware::{drop_privileges, hardware_address};
 pub use interface::{InterfaceInfo, facts, facts_at, has_master, interface_name, set_mtu};
 pub use ring::ReceiveRing;
 pub use socket::{
-    Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, share_out,
-    socket_drops, start_packet_socket,
+    Frames, disconnect, keep_alive, open_packet_socket, open_tun, read_vectored, refuse_offloads,
+    share_out, socket_drops, start_packet_socket,
 };
 
 use datapath::units::Instant;

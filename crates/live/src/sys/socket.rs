@@ -222,6 +222,14 @@ pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Resu
     io::Read::read_vectored(&mut file, places)
 }
 
+/// `SO_KEEPALIVE`.
+///
+/// # Errors
+/// The connection is gone.
+pub fn keep_alive(socket: &std::net::TcpStream) -> io::Result<()> {
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, &1)
+}
+
 /// Resets the connection and wakes all threads that wait for it (`connect(2)` to no address).
 ///
 /// # Errors
