@@ -156,6 +156,15 @@ pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure
     }
 }
 
+/// Refuses a file of `option` on standard output, where what is printed would be in the midst of it.
+pub fn refuse_output(option: &str, file: &Path) -> Result<(), Failure> {
+    if file.as_os_str() != store::STANDARD_OUTPUT {
+        return Ok(());
+    }
+    let why = "the results are printed there; name a file (./- for one called -)";
+    Err(Failure::Usage(format!("{option} -: cannot write to standard output: {why}")))
+}
+
 /// A folder is to be made, or written to, where something else lies, or on the way there: a file, or a link
 /// that leads nowhere.
 pub fn refuse_file(directory: &Path) -> Result<(), Failure> {

@@ -117,22 +117,13 @@ fn rate(text: &str) -> Result<Rate, String> {
 /// Replays a capture.
 pub fn run(args: &Args) -> Outcome {
     let options = args.common.options(&args.qdiscs);
-    if let Some(trace) = &args.trace {
-        refuse_overwriting(trace, &[args.common.capture()])?;
+    for file in args.out.iter().chain(&args.trace) {
+        refuse_overwriting(file, &[args.common.capture()])?;
     }
-    let to_output = args.out.as_deref().is_some_and(|out| out.as_os_str() == STANDARD_OUTPUT);
-    if let Some(out) = &args.out {
-        refuse_overwriting(out, &[args.common.capture()])?;
-    }
-    if to_output && (args.common.json || std::io::stdout().is_terminal()) {
-        let why = if args.common.json { "--json goes there too" } else { "it is a terminal" };
-        return Err(Failure::Usage(format!(
-            "--out -: cannot write the capture to standard output: {why}"
-        )));
-    }
+    let to_output = goes_to_output(args)?;
     replay::check(&options).map_err(failure)?;
     check_results(&args.plots)?;
-    // Of two things that would go to standard output, the capture was asked to.
+    // Of two things that would go to standard output, the file was asked to.
     let print = |text: &str| {
         if !to_output {
             return print(text);
@@ -171,10 +162,32 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(written) = &report.written {
         print(&format!("written: {written}"))?;
     }
-    if let Some(trace) = &args.trace {
+    if let Some(trace) = args.trace.as_ref().filter(|trace| trace.as_os_str() != STANDARD_OUTPUT) {
         print(&format!("the trace is in {}; open it in ui.perfetto.dev", trace.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a file goes to standard output, which takes one alone.
+fn goes_to_output(args: &Args) -> Result<bool, Failure> {
+    let goes = |file: &Option<PathBuf>| {
+        file.as_deref().is_some_and(|file| file.as_os_str() == STANDARD_OUTPUT)
+    };
+    let (option, what) = match (goes(&args.out), goes(&args.trace)) {
+        (false, false) => return Ok(false),
+        (true, false) => ("--out", "the capture"),
+        (_, true) => ("--trace", "the trace"),
+    };
+    let why = if goes(&args.out) && goes(&args.trace) {
+        "--out goes there too"
+    } else if args.common.json {
+        "--json goes there too"
+    } else if std::io::stdout().is_terminal() {
+        "it is a terminal"
+    } else {
+        return Ok(true);
+    };
+    Err(Failure::Usage(format!("{option} -: cannot write {what} to standard output: {why}")))
 }
 
 /// What a failure means for the exit code.

@@ -15,8 +15,8 @@ use sim::epoch::Grouping;
 
 use self::print::{print_files, print_results};
 use super::{
-    Failure, JOBS_MAX, Outcome, PROGRAM, lock_directory, print, refuse_file, refuse_overwriting,
-    results,
+    Failure, JOBS_MAX, Outcome, PROGRAM, lock_directory, print, refuse_file, refuse_output,
+    refuse_overwriting, results,
 };
 use crate::interrupt;
 use crate::progress::Bar;
@@ -358,6 +358,7 @@ fn check_observed(
     wanted: &TraceOutputs,
 ) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
+        refuse_output("--trace", trace)?;
         refuse_overwriting(trace, &[&args.file])?;
     }
     if let Some(qlog) = &wanted.qlog {

@@ -20,7 +20,7 @@ use live::open::{self, Fault};
 use live::own;
 
 use super::running::{pointed, stop_pipe, time};
-use super::{Failure, Outcome, print, print_json, read_text, refuse_overwriting};
+use super::{Failure, Outcome, print, print_json, read_text, refuse_output, refuse_overwriting};
 use crate::interrupt;
 
 /// Arguments of `ackwright shape`.
@@ -134,6 +134,7 @@ impl Args {
 /// Shapes until a signal comes.
 pub fn run(args: &Args) -> Outcome {
     if let Some(trace) = &args.trace {
+        refuse_output("--trace", trace)?;
         refuse_overwriting(trace, &args.inputs())?;
     }
     let settings = Settings {

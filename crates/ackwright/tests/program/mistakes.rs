@@ -109,13 +109,28 @@ fn a_dash_means_standard_output_for_a_single_file() {
     let both = ackwright(&[&arguments[..], &["--json"]].concat());
     assert_eq!(both.status.code(), Some(2));
     assert!(both.stdout.is_empty());
+    let trace = ["replay", &capture, "--qdisc", "fq", "--plots", &plots, "--trace", "-"];
+    let done = ackwright(&trace);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(!done.stdout.is_empty() && stderr(&done).contains("mean and 99 % delay"));
+    let file = path(&directory, "x.pftrace");
+    assert!(ackwright(&[&trace[..7], &[&file]].concat()).status.success());
+    assert_eq!(done.stdout, fs::read(&file).expect("the same trace"), "nothing else is in it");
+    for more in [&["--json"][..], &["--out", "-"], &["--out", &capture]] {
+        let refused = ackwright(&[&trace[..], more].concat());
+        assert_eq!(refused.status.code(), Some(2), "{more:?}");
+    }
+    let one = ackwright(&[&trace[..7], &[&file, "--out", &file]].concat());
+    assert_eq!(one.status.code(), Some(2), "{}", stderr(&one));
     let script = write(&directory, "x.pkt", SCRIPT);
     let junit = ackwright(&["drill", &script, "--junit", "-"]);
     assert!(String::from_utf8_lossy(&junit.stdout).starts_with("<?xml"));
     assert_eq!(ackwright(&["drill", &script, "--junit", "-", "--tap"]).status.code(), Some(2));
     let file = write(&directory, "probes.toml", PROBES);
-    let refusals: [&[&str]; 5] = [
+    let refusals: [&[&str]; 7] = [
         &["run", &file, "--out", "-"],
+        &["run", &file, "--trace", "-"],
+        &["shape", "--between", "no", "device", "--trace", "-"],
         &["reproduce", "rrul", "--out", "-"],
         &["replay", &capture, "--qdisc", "fq", "--plots", "-"],
         &["drill", &script, "--pcap", "-"],
