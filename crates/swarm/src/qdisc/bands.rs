@@ -14,18 +14,18 @@ pub struct Bands {
     handle: Handle,
     filters: Filters,
     /// What waited in each, and how many packets had left it.
-    bands: Vec<(Backlog, u64)>,
+    seen: Vec<(Backlog, u64)>,
 }
 
 impl Bands {
     /// The bands as they are now.
     pub fn new(prio: &Prio, handle: Handle) -> Self {
-        Self { handle, filters: Filters::default(), bands: look(prio) }
+        Self { handle, filters: Filters::default(), seen: look(prio) }
     }
 
     /// There are others, or something else in one.
     pub fn changed(&mut self, prio: &Prio) {
-        self.bands = look(prio);
+        self.seen = look(prio);
     }
 
     /// A filter was added, somewhere.
@@ -36,8 +36,8 @@ impl Bands {
     /// A packet came.
     pub fn entered(&mut self, prio: &Prio, came: &Packet) -> Result<(), BrokenLaw> {
         let now = look(prio);
-        let before = core::mem::replace(&mut self.bands, now);
-        let grown = before.iter().zip(&self.bands).position(|(before, now)| before.0 != now.0);
+        let before = core::mem::replace(&mut self.seen, now);
+        let grown = before.iter().zip(&self.seen).position(|(before, now)| before.0 != now.0);
         let band = self.band(prio, came);
         match grown {
             Some(grown) if grown != band => {
@@ -72,14 +72,14 @@ impl Bands {
         prio: &Prio,
         packet: Option<&Packet>,
     ) -> Result<(), BrokenLaw> {
-        let before = core::mem::replace(&mut self.bands, look(prio));
+        let before = core::mem::replace(&mut self.seen, look(prio));
         let is_prompt =
             |sched: &Sched| matches!(sched.qdisc(), AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_));
         let waiting = before.iter().zip(prio.bands());
         let first = waiting
             .into_iter()
             .position(|((waited, _), sched)| waited.packets > 0 && is_prompt(sched));
-        let from = before.iter().zip(&self.bands).position(|(before, now)| before.1 != now.1);
+        let from = before.iter().zip(&self.seen).position(|(before, now)| before.1 != now.1);
         let passed_over = match (first, from) {
             (Some(first), Some(from)) => first < from,
             (Some(_), None) => packet.is_none(),

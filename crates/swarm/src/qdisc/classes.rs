@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use datapath::packet::Packet;
 use datapath::qdisc::htb::{ClassConfig, ClassStats, Htb};
 use datapath::qdisc::rate::RateConfig;
-use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _};
+use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _, Sched};
 use datapath::units::{Duration, Instant};
 
 use super::call::Call;
@@ -19,7 +19,7 @@ use crate::case::BrokenLaw;
 #[derive(Clone, Debug)]
 pub struct Classes {
     major: u16,
-    classes: BTreeMap<u16, Class>,
+    all: BTreeMap<u16, Class>,
     /// Packets of no class.
     direct: u32,
     shares: Shares,
@@ -64,7 +64,7 @@ impl Classes {
     pub fn new(htb: &Htb, handle: Handle, now: Instant) -> Self {
         let mut new = Self {
             major: handle.major(),
-            classes: BTreeMap::new(),
+            all: BTreeMap::new(),
             direct: 0,
             shares: Shares::default(),
             filters: Filters::default(),
@@ -75,11 +75,11 @@ impl Classes {
 
     /// Classes have come, gone or been changed, or the queues of some.
     pub fn changed(&mut self, htb: &Htb, now: Instant) {
-        let old = core::mem::take(&mut self.classes);
+        let old = core::mem::take(&mut self.all);
         let minors = htb.classes().map(Handle::minor);
-        self.classes =
+        self.all =
             minors.map(|minor| (minor, self.read(htb, minor, old.get(&minor), now))).collect();
-        let classes = &self.classes;
+        let classes = &self.all;
         self.filters.keep(|minor| classes.contains_key(&minor));
         let stays = |minor| {
             let is_leaf =
@@ -94,7 +94,7 @@ impl Classes {
         let state = htb.state(handle).expect("a class that is listed");
         let leaf = htb.leaf(handle);
         let old = old.filter(|old| old.level == 0 || state.level > 0);
-        let waiting = leaf.map(|leaf| leaf.backlog()).unwrap_or_default();
+        let waiting = leaf.map(Sched::backlog).unwrap_or_default();
         Class {
             parent: (state.parent != Handle::ROOT).then(|| state.parent.minor()),
             level: state.level,
@@ -134,7 +134,7 @@ impl Classes {
 
     /// The leaf of a packet; `None`: it goes past all classes (`htb_classify`).
     fn class_of(&self, htb: &Htb, packet: &Packet) -> Option<u16> {
-        let is_leaf = |minor: u16| self.classes.get(&minor).is_some_and(|class| class.level == 0);
+        let is_leaf = |minor: u16| self.all.get(&minor).is_some_and(|class| class.level == 0);
         let priority = packet.meta.priority;
         let is_own = priority >> 16 == u32::from(self.major);
         let named = is_own.then_some(priority as u16);
@@ -142,7 +142,7 @@ impl Classes {
         if named == Some(0) {
             return None;
         }
-        let mut class = named.filter(|minor| self.classes.contains_key(minor));
+        let mut class = named.filter(|minor| self.all.contains_key(minor));
         for _ in 0..9 {
             if class.is_some_and(is_leaf) {
                 return class;
@@ -152,7 +152,7 @@ impl Classes {
                 break;
             }
             let chosen = self.filters.choice(class.unwrap_or(0), packet);
-            class = chosen.filter(|minor| self.classes.contains_key(minor));
+            class = chosen.filter(|minor| self.all.contains_key(minor));
             match chosen {
                 Some(0) if class.is_none() => return None,
                 _ if class.is_none() => break,
@@ -167,7 +167,7 @@ impl Classes {
     fn look(&mut self, htb: &Htb) -> Option<u16> {
         let major = self.major;
         let mut other = None;
-        for (minor, class) in &mut self.classes {
+        for (minor, class) in &mut self.all {
             let Some(leaf) = htb.leaf(Handle::new(major, *minor)) else { continue };
             let waiting = leaf.backlog();
             if waiting != class.waiting {
@@ -188,9 +188,9 @@ impl Classes {
     ) -> Result<(), BrokenLaw> {
         let now = call.now.as_nanos() as i64;
         let may: Vec<Sender> =
-            self.classes.keys().filter_map(|minor| self.sender(*minor, now)).collect();
+            self.all.keys().filter_map(|minor| self.sender(*minor, now)).collect();
         self.shares.asked(&may);
-        let prompt = may.iter().filter(|it| self.classes[&it.minor].is_prompt).copied();
+        let prompt = may.iter().filter(|it| self.all[&it.minor].is_prompt).copied();
         let first = prompt.min_by_key(Sender::order);
         let Some(packet) = packet else {
             if let Some(first) = first {
@@ -199,7 +199,7 @@ impl Classes {
             self.look(htb);
             return self.check_wake(call, now);
         };
-        let sender = self.classes.iter().find(|(minor, class)| {
+        let sender = self.all.iter().find(|(minor, class)| {
             let leaf = htb.leaf(Handle::new(self.major, **minor));
             leaf.is_some_and(|leaf| leaf.stats().packets != class.left)
         });
@@ -212,7 +212,7 @@ impl Classes {
         }
         let number = packet.body.number();
         let Some(sender) = may.iter().find(|it| it.minor == minor).copied() else {
-            let lacks = self.classes[&minor].modes(now);
+            let lacks = self.all[&minor].modes(now);
             return Err((
                 "classes",
                 format!("packet {number} left, and 1:{minor:x} may not send: {lacks}"),
@@ -241,7 +241,7 @@ impl Classes {
 
     /// At which level a leaf sends: that of the first class from itself upwards that can, if all below that may borrow.
     fn sender(&self, minor: u16, now: i64) -> Option<Sender> {
-        let leaf = &self.classes[&minor];
+        let leaf = &self.all[&minor];
         let prio = leaf.prio?;
         let by = self.line(minor).find(|class| class.mode(now) != Mode::Borrows)?;
         let Class { parent, config, is_prompt, .. } = leaf;
@@ -257,8 +257,8 @@ impl Classes {
 
     /// A class and those above it.
     fn line(&self, minor: u16) -> impl Iterator<Item = &Class> {
-        core::iter::successors(self.classes.get(&minor), |class| {
-            class.parent.and_then(|parent| self.classes.get(&parent))
+        core::iter::successors(self.all.get(&minor), |class| {
+            class.parent.and_then(|parent| self.all.get(&parent))
         })
     }
 
@@ -274,13 +274,14 @@ impl Classes {
         let mut next = Some(sender.minor);
         while let Some(minor) = next {
             let state = htb.state(Handle::new(self.major, minor)).expect("a class");
-            let class = self.classes.get_mut(&minor).expect("a class");
+            let class = self.all.get_mut(&minor).expect("a class");
             let (before, borrows) = (class.mode(now), class.level < sender.level);
             let elapsed = (now - class.counted_at).min(MINUTE);
             let tokens = class.tokens + elapsed;
-            let expected = match borrows {
-                true => (tokens, tokens),
-                false => paid(tokens, class.config.buffer, class.config.rate, packet),
+            let expected = if borrows {
+                (tokens, tokens)
+            } else {
+                paid(tokens, class.config.buffer, class.config.rate, packet)
             };
             let ceil =
                 paid(class.ctokens + elapsed, class.config.cbuffer, class.config.ceil, packet);
@@ -320,7 +321,7 @@ impl Classes {
     /// htb asks to be called when the first class may send, or before.
     fn check_wake(&self, call: &Call<'_>, now: i64) -> Result<(), BrokenLaw> {
         let prompt =
-            self.classes.iter().filter(|(_, class)| class.is_prompt && class.waiting.packets > 0);
+            self.all.iter().filter(|(_, class)| class.is_prompt && class.waiting.packets > 0);
         let Some((at, minor)) =
             prompt.filter_map(|(minor, _)| Some((self.may_send_at(*minor)?, minor))).min()
         else {
