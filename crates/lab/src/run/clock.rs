@@ -34,13 +34,11 @@ impl Clock {
         built: &mut BuiltWorld,
         live: Option<LiveOverrides>,
     ) -> Result<Self, Error> {
-        match live {
-            None => Ok(Self::Virtual),
-            Some(_) => {
-                let driver = Driver::start(plan, built).map_err(Error::World)?;
-                Ok(Self::WallClock(Box::new(driver)))
-            }
+        if live.is_none() {
+            return Ok(Self::Virtual);
         }
+        let driver = Driver::start(plan, built).map_err(Error::World)?;
+        Ok(Self::WallClock(Box::new(driver)))
     }
 
     /// Lets the world go on until `at`.
