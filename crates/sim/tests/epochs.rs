@@ -107,6 +107,11 @@ fn any_plan() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
+    /// Connections open, so that there is something to see: no SYN is lost, and the middle is up for two round trips.
+    fn surely_connects(&self) -> bool {
+        self.loss == 0 && self.down.is_none_or(|(from, _)| from > 30_000)
+    }
+
     fn build(&self) -> (World, Vec<AppId>) {
         let mut net = Topology::new();
         let (near, far) = (net.router("near"), net.router("far"));
@@ -352,7 +357,7 @@ proptest! {
         prop_assert_eq!(&one_by_one.watched, &in_epochs.watched);
         prop_assert!(one_by_one.watched.iter().any(|link| *link != Watched::default()));
         prop_assert!(one_by_one.file == in_epochs.file, "captures differ");
-        prop_assert!(one_by_one.file.len() > 1_000);
+        prop_assert!(one_by_one.file.len() > 1_000 || !plan.surely_connects());
         prop_assert_eq!(one_by_one.hash, in_epochs.hash);
         prop_assert_eq!(&one_by_one.at_stops, &in_epochs.at_stops);
         let ways = [
