@@ -24,7 +24,7 @@ impl Driver {
     ///
     /// # Errors
     /// Never.
-    pub fn run_until(&mut self, _: &mut sim::World, _: Instant) -> Result<(), String> {
+    pub fn run_until(&mut self, _: &mut sim::world::World, _: Instant) -> Result<(), String> {
         match *self {}
     }
 
