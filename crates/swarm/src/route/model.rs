@@ -314,8 +314,12 @@ impl Model {
     /// Whether a route that fits is taken.
     fn serves(&self, fib: &Fib, route: &Route, key: &RouteKey) -> bool {
         let refusal = matches!(route.kind, RouteType::Throw) || refused(route.kind).is_some();
+        if route.kind == RouteType::Local {
+            // To who asks for its own interface, whatever the state of that.
+            return demanded(key).is_none()
+                || hops(fib, &route.target).iter().any(|hop| over(hop, key));
+        }
         refusal
-            || route.kind == RouteType::Local
             || blackhole(fib, &route.target)
             || self.in_service(&hops(fib, &route.target), route).any(|hop| over(hop, key))
     }
