@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use datapath::fib::nexthop::Object;
 use datapath::fib::{
     Action, Algorithm, Decision, Fib, HashInput, Hop, NextHop, Prefix, Route, RouteKey, RouteType,
-    TableId, Target,
+    Scope, TableId, Target,
 };
 
 use datapath::units::Instant;
@@ -338,11 +338,15 @@ impl Model {
         hops.iter().filter(|hop| self.usable(hop, route))
     }
 
-    /// A next hop is in service while its interface is up, and has a carrier where that counts.
+    /// A next hop is in service while its interface is up, and has a carrier where that counts; one of an IPv4 route with
+    /// the scope of this host always.
     fn usable(&self, hop: &NextHop, route: &Route) -> bool {
         let Some(link) = self.links.get(usize::from(hop.hop.port)) else { return true };
         let is_object = matches!(route.target, Target::Object(_));
         let v6 = route.prefix.addr().is_ipv6();
+        if !v6 && !is_object && route.scope == Scope::HOST {
+            return true;
+        }
         link.up && (link.carrier || !is_object && !link.ignore[usize::from(v6)])
     }
 }
