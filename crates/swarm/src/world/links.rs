@@ -49,8 +49,10 @@ struct InFlight {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PacketIdentity {
     ends: Option<(IpAddr, IpAddr)>,
-    /// Identification and fragment offset.
+    /// Identification and fragment offset of IPv4; those of IPv6 lie in a header of its own.
     piece: (u16, u16),
+    /// Headers as they came, where there is something unusual in them.
+    unusual: Vec<u8>,
     transport: Transport,
     body: Body,
 }
@@ -64,7 +66,8 @@ impl PacketIdentity {
             Network::Ipv6(ip) => (Some((ip.src.into(), ip.dst.into())), (0, 0)),
             Network::Other(_) => (None, (0, 0)),
         };
-        Self { ends, piece, transport: packet.transport, body: packet.body.clone() }
+        let unusual = packet.extra.as_ref().map_or_else(Vec::new, |extra| extra.raw.clone());
+        Self { ends, piece, unusual, transport: packet.transport, body: packet.body.clone() }
     }
 }
 
