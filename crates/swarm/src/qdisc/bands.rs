@@ -2,10 +2,11 @@
 
 use datapath::packet::Packet;
 use datapath::qdisc::prio::Prio;
-use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _, Sched};
+use datapath::qdisc::{Backlog, Handle, Qdisc as _};
 
 use super::call::Call;
 use super::filters::Filters;
+use super::law::is_prompt;
 use crate::case::BrokenLaw;
 
 /// What was seen of each band.
@@ -73,8 +74,6 @@ impl Bands {
         packet: Option<&Packet>,
     ) -> Result<(), BrokenLaw> {
         let before = core::mem::replace(&mut self.seen, look(prio));
-        let is_prompt =
-            |sched: &Sched| matches!(sched.qdisc(), AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_));
         let waiting = before.iter().zip(prio.bands());
         let first = waiting
             .into_iter()

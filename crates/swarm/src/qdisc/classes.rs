@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use datapath::packet::Packet;
 use datapath::qdisc::htb::{ClassConfig, ClassStats, Htb};
 use datapath::qdisc::rate::RateConfig;
-use datapath::qdisc::{AnyQdisc, Backlog, Handle, Qdisc as _, Sched};
+use datapath::qdisc::{Backlog, Handle, Qdisc as _, Sched};
 use datapath::units::{Duration, Instant};
 
 use super::call::Call;
 use super::filters::Filters;
+use super::law::is_prompt;
 use super::shares::{Sender, Shares};
 use super::tokens::time_of;
 use crate::case::BrokenLaw;
@@ -108,9 +109,7 @@ impl Classes {
             left: leaf.map_or(0, |leaf| leaf.stats().packets),
             prio: (waiting.packets > 0)
                 .then(|| old.and_then(|old| old.prio).unwrap_or(state.config.prio)),
-            is_prompt: leaf.is_some_and(|leaf| {
-                matches!(leaf.qdisc(), AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_))
-            }),
+            is_prompt: leaf.is_some_and(is_prompt),
         }
     }
 

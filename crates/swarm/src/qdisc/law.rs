@@ -122,3 +122,8 @@ impl Law {
         }
     }
 }
+
+/// Whether this queue gives a packet whenever it has one, so that it can be said whose turn it is.
+pub fn is_prompt(sched: &Sched) -> bool {
+    matches!(sched.qdisc(), AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_))
+}

@@ -3,10 +3,11 @@
 use datapath::packet::Packet;
 use datapath::qdisc::rate::{LinkLayer, RateConfig};
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
-use datapath::qdisc::{AnyQdisc, Cx, Qdisc as _};
+use datapath::qdisc::{Cx, Qdisc as _};
 use datapath::units::Instant;
 
 use super::call::Call;
+use super::law::is_prompt;
 use crate::case::BrokenLaw;
 
 /// A number of ns, least and most.
@@ -95,7 +96,7 @@ impl Buckets {
 
     /// A packet that waits in a plain FIFO lacks tokens, and the watchdog comes when it has them.
     fn held_back(&self, call: &Call<'_>, tbf: &Tbf) -> Result<(), BrokenLaw> {
-        if !matches!(tbf.child().qdisc(), AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_)) {
+        if !is_prompt(tbf.child()) {
             return Ok(());
         }
         let mut dropped = Vec::new();
